@@ -1,0 +1,188 @@
+//! `cargo xtask ci`: every gate in a row, each stage timed, each group of stages held to its limit.
+
+use crate::counts::Counts;
+use crate::test::{self, Outcome, Tests};
+use crate::{bite, shell, tidy, tools};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The stages of one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    Build,
+    Unit,
+    Crash,
+    Long,
+}
+
+impl Group {
+    const ALL: [Self; 4] = [Self::Build, Self::Unit, Self::Crash, Self::Long];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Build => "build and lint",
+            Self::Unit => "unit, property, conformance",
+            Self::Crash => "crash and random",
+            Self::Long => "long runs",
+        }
+    }
+
+    /// The limits of the test levels in docs/testing.md: a cold run on two cores. A full run is held only in what it
+    /// does not lengthen.
+    const fn limit(self, full: bool) -> Option<Duration> {
+        match self {
+            Self::Build => Some(Duration::from_secs(11 * 60)),
+            Self::Unit if !full => Some(Duration::from_secs(6 * 60)),
+            Self::Crash if !full => Some(Duration::from_secs(4 * 60)),
+            Self::Unit | Self::Crash | Self::Long => None,
+        }
+    }
+}
+
+/// The limit of a whole run, docs/testing.md; interop with other programs will take two of these minutes.
+const TOTAL: Duration = Duration::from_secs(25 * 60);
+
+/// The package of the whole-system tests, whose time is a group of its own.
+const SYSTEM: &str = "mainstay-tests";
+
+#[derive(Clone, Debug)]
+struct Stage {
+    name: &'static str,
+    group: Group,
+    took: Duration,
+    error: Option<String>,
+}
+
+/// Runs every stage, also after one has failed, and prints the table. Errors: which stages failed or were too slow.
+pub(crate) fn run(root: &Path, full: bool) -> Result<(), String> {
+    let mut run = Run { root, full, stages: Vec::new(), counts: Counts::default() };
+    run.stage("fmt", Group::Build, |run| shell::run(&mut shell::cargo(run.root, &["fmt", "--all", "--check"])));
+    run.stage("tidy", Group::Build, |run| tidy::run(run.root));
+    run.stage("deny", Group::Build, |run| deny(run.root));
+    run.stage("clippy", Group::Build, |run| clippy(run.root));
+    run.stage("docs", Group::Build, |run| docs(run.root));
+    run.stage("build tests", Group::Build, |run| test::build(run.root));
+    run.stage("tests", Group::Unit, |run| run.tests(&["--workspace", "--exclude", SYSTEM]));
+    run.stage("doctests", Group::Unit, |run| test::doc(run.root).and_then(|outcome| run.count(outcome)));
+    run.stage("system tests", Group::Crash, |run| run.tests(&["--package", SYSTEM]));
+    if full {
+        run.stage("bite", Group::Long, |run| bite::run(run.root, &[]));
+    }
+    let (table, faults) = report(&run.stages, full);
+    println!("\n{table}\n{}", run.counts);
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+}
+
+/// Licences, bans and sources of every dependency. Advisories need a database that is not on every network.
+pub(crate) fn deny(root: &Path) -> Result<(), String> {
+    let deny = tools::find(root, tools::DENY)?;
+    shell::run(deny.command(root).args(["--log-level", "error", "check", "bans", "licenses", "sources"]))
+}
+
+fn clippy(root: &Path) -> Result<(), String> {
+    shell::run(&mut shell::cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn docs(root: &Path) -> Result<(), String> {
+    shell::run(shell::cargo(root, &["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+struct Run<'a> {
+    root: &'a Path,
+    full: bool,
+    stages: Vec<Stage>,
+    counts: Counts,
+}
+
+impl Run<'_> {
+    fn stage(&mut self, name: &'static str, group: Group, work: impl FnOnce(&mut Self) -> Result<(), String>) {
+        println!("\n--- {name}");
+        let start = Instant::now();
+        let error = work(self).err();
+        let took = start.elapsed();
+        match &error {
+            Some(error) => println!("--- {name} failed after {}: {error}", seconds(took)),
+            None => println!("--- {name} passed in {}", seconds(took)),
+        }
+        self.stages.push(Stage { name, group, took, error });
+    }
+
+    fn tests(&mut self, packages: &[&str]) -> Result<(), String> {
+        let outcome = test::unit(self.root, &Tests { packages, args: &[], full: self.full })?;
+        let empty = outcome.counts.passed == 0 && outcome.error.is_none();
+        self.count(outcome)?;
+        if empty { Err("no test was run".into()) } else { Ok(()) }
+    }
+
+    fn count(&mut self, outcome: Outcome) -> Result<(), String> {
+        self.counts += outcome.counts;
+        outcome.error.map_or(Ok(()), Err)
+    }
+}
+
+/// The closing table, and what is wrong: a stage that failed, a group or the whole over its limit.
+fn report(stages: &[Stage], full: bool) -> (String, Vec<String>) {
+    let mut table = String::new();
+    let mut faults = Vec::new();
+    for stage in stages {
+        let state = if stage.error.is_some() { "FAILED" } else { "ok" };
+        let _ = writeln!(table, "{:<28} {:>9} {:>9}  {state}", stage.name, seconds(stage.took), "");
+        faults.extend(stage.error.as_ref().map(|_| format!("stage `{}` failed", stage.name)));
+    }
+    for group in Group::ALL {
+        let mut took = stages.iter().filter(|stage| stage.group == group).map(|stage| stage.took).peekable();
+        if took.peek().is_some() {
+            sum(&mut table, &mut faults, (group.name(), took.sum(), group.limit(full)));
+        }
+    }
+    let total = stages.iter().map(|stage| stage.took).sum();
+    sum(&mut table, &mut faults, ("all stages", total, (!full).then_some(TOTAL)));
+    (table, faults)
+}
+
+fn sum(table: &mut String, faults: &mut Vec<String>, (name, took, limit): (&str, Duration, Option<Duration>)) {
+    let slow = limit.is_some_and(|limit| took > limit);
+    let shown = limit.map_or_else(String::new, |limit| format!("/ {}", seconds(limit)));
+    let state = if slow { "OVER ITS LIMIT" } else { "" };
+    let _ = writeln!(table, "= {name:<26} {:>9} {shown:>9}  {state}", seconds(took));
+    if slow {
+        faults.push(format!("{name} took {} of {}", seconds(took), limit.map_or_else(String::new, seconds)));
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(name: &'static str, group: Group, secs: u64) -> Stage {
+        Stage { name, group, took: Duration::from_secs(secs), error: None }
+    }
+
+    #[test]
+    fn stages_of_one_group_share_its_limit() {
+        let within = [stage("a", Group::Build, 300), stage("b", Group::Build, 359)];
+        assert_eq!(report(&within, false).1, Vec::<String>::new());
+        let over = [stage("a", Group::Build, 300), stage("b", Group::Build, 361)];
+        assert_eq!(report(&over, false).1, ["build and lint took 661.0 s of 660.0 s"]);
+    }
+
+    #[test]
+    fn a_failed_stage_fails_the_run_by_name() {
+        let failed = Stage { error: Some("x".into()), ..stage("clippy", Group::Build, 1) };
+        let (table, faults) = report(&[failed], false);
+        assert_eq!(faults, ["stage `clippy` failed"]);
+        assert!(table.contains("FAILED"), "{table}");
+    }
+
+    #[test]
+    fn a_full_run_has_no_limit_on_what_it_lengthens() {
+        let long = [stage("tests", Group::Unit, 10_000), stage("bite", Group::Long, 10_000)];
+        assert_eq!(report(&long, true).1, Vec::<String>::new());
+        assert_eq!(report(&long[..1], false).1.len(), 2);
+    }
+}
