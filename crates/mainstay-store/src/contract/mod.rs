@@ -1,0 +1,28 @@
+//! The nine traits of a store, their requests and replies.
+//!
+//! Every method is one atomic operation: it never waits for an event, sleeps, retries, reads a clock other than the
+//! store's, or invents an id. Replies that carry `now` give the store's clock as the operation read it.
+
+mod admin;
+mod claim;
+mod executor;
+mod maintenance;
+mod queue;
+mod registry;
+mod schedule;
+mod signal;
+mod store;
+mod workflow;
+mod write;
+
+pub use admin::{AdminStore, Aggregate, Archive, Group, WorkflowFilter, WorkflowPage};
+pub use claim::{Claim, Claimed, ClaimedRow, Registered};
+pub use executor::{Beat, Beaten, ExecutorStore, Lease, Leases, TakeOver, TakenOver};
+pub use maintenance::{Collect, Collected, Maintenance, RegistryStamp, Tick, Ticked};
+pub use queue::{Audit, AuditCursor, Audited, HeldRow, Probe, Probed, QueueStore};
+pub use registry::{OnConflict, QueueReply, RegisterQueue, Registry, UpdateQueue, Version, VersionReply};
+pub use schedule::{ScheduleRow, ScheduleStore};
+pub use signal::{Message, SignalStore, StreamPage};
+pub use store::{Capabilities, Capability, Store, StoreClock};
+pub use workflow::{ReadSteps, WorkflowStore};
+pub use write::{Committed, WriteStore};

@@ -1,0 +1,129 @@
+//! Questions about queues: claim, probe and audit.
+
+use async_trait::async_trait;
+use mainstay_env::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use super::{Claim, Claimed, Registered};
+use crate::error::Result;
+use crate::fence::Fence;
+use crate::model::{AppName, ExecutorId, QueueName, Token, VersionName, WorkflowId};
+
+record! {
+    /// Asks which queues have work.
+    Probe {
+        required {
+            /// Application of the asker.
+            app: AppName,
+            /// Version of the asker.
+            version: VersionName,
+        }
+        optional {}
+        default {
+            /// The queues.
+            queues: Vec<QueueName> = Vec::new(),
+            /// Functions that the process can run.
+            names: Vec<Registered> = Vec::new(),
+        }
+    }
+
+    /// Which queues have work.
+    Probed {
+        required {
+            /// The store's clock.
+            now: Timestamp,
+        }
+        optional {
+            /// When the next delayed row of the application is due.
+            next_due: Duration,
+        }
+        default {
+            /// Those of the queues that have an eligible row, limits aside, in the order asked.
+            due: Vec<QueueName> = Vec::new(),
+        }
+    }
+
+    /// Asks for what an executor owns, a page at a time.
+    Audit {
+        required {
+            /// The executor.
+            executor: ExecutorId,
+        }
+        optional {
+            /// Where the last page ended.
+            after: AuditCursor,
+        }
+        default {
+            /// Rows of a page; at least 1.
+            limit: u32 = 1000,
+        }
+    }
+
+    /// One page of what an executor owns.
+    Audited {
+        required {
+            /// The store's clock.
+            now: Timestamp,
+        }
+        optional {
+            /// Where this page ended, when there may be more.
+            next: AuditCursor,
+        }
+        default {
+            /// Its pending rows in order of (created, id).
+            rows: Vec<HeldRow> = Vec::new(),
+        }
+    }
+
+    /// A pending row of an executor.
+    HeldRow {
+        required {
+            /// The right to write for it.
+            fence: Fence,
+            /// When it was submitted.
+            created_at: Timestamp,
+        }
+        optional {
+            /// Its queue; none for a direct start.
+            queue: QueueName,
+            /// The claim's or start's token.
+            token: Token,
+        }
+        default {}
+    }
+}
+
+/// Where a page of an audit ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AuditCursor {
+    /// Age of the last row.
+    pub created_at: Timestamp,
+    /// Its id.
+    pub id: WorkflowId,
+}
+
+/// Questions about queues.
+#[async_trait]
+pub trait QueueStore: Send + Sync {
+    /// Takes enqueued rows for one executor and parks those that are over their attempts.
+    ///
+    /// Atomic: lease, revision, counts, selection, flips, parking and the record of starts are one step against every other
+    /// call; eligibility is judged again at the flip. It never waits on a peer.
+    /// Idempotent: by token with `repeat`: the rows still held by that token, in order, then nothing more is taken; without
+    /// any, a claim like the first. Answers: rows in order (priority, created, id) and one [`crate::Stop`].
+    /// Errors: `Invalid`, `Unavailable`, `Timeout`. Conformance: groups `claim`, `limits`, `order` and `isolation`.
+    async fn queue_claim(&self, request: Claim) -> Result<Claimed>;
+
+    /// Which of these queues have an eligible row, limits aside, and when the next delayed row is due.
+    ///
+    /// Atomic: one snapshot. Idempotent: yes. Answers: a hint; an unknown queue is not due. Errors: `Unavailable`,
+    /// `Timeout`. Conformance: group `claim`.
+    async fn queue_probe(&self, request: Probe) -> Result<Probed>;
+
+    /// The pending rows of an executor, by page, with their fences.
+    ///
+    /// Atomic: one snapshot a page. Idempotent: yes. Answers: rows in order of (created, id); an executor without a lease
+    /// has rows too. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`. Conformance: group `lease`.
+    async fn queue_audit(&self, request: Audit) -> Result<Audited>;
+}

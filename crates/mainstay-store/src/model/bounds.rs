@@ -1,0 +1,137 @@
+//! Sizes and characters that a store accepts, checked before anything is sent to a database.
+
+use serde::{Deserialize, Serialize};
+
+use super::Payload;
+use crate::error::FieldError;
+
+/// Sizes that a store accepts, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// Ids, names and keys; a longer one may not fit an index entry of a database.
+    pub name_bytes: usize,
+    /// One payload.
+    pub payload_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { name_bytes: Self::NAME_BYTES, payload_bytes: Self::PAYLOAD_BYTES }
+    }
+}
+
+impl Bounds {
+    /// Most bytes of an id, a name or a key.
+    pub const NAME_BYTES: usize = 512;
+    /// Most bytes of a token: some databases of the shared schema hold it in a column of 40 characters.
+    pub const TOKEN_BYTES: usize = 40;
+    /// Most bytes of one payload, unless set otherwise: 16 MiB.
+    pub const PAYLOAD_BYTES: u64 = 16 << 20;
+
+    /// The same with another payload cap.
+    #[must_use]
+    pub const fn payload_bytes(mut self, bytes: u64) -> Self {
+        self.payload_bytes = bytes;
+        self
+    }
+
+    /// Checks an id, a name or a key: not empty, no NUL character, not too long.
+    ///
+    /// # Errors
+    /// Names `field` and the rule that was broken.
+    pub fn name(&self, field: &str, text: &str) -> Result<(), FieldError> {
+        let detail = match text {
+            "" => "is empty".to_owned(),
+            text if text.contains('\0') => "contains a NUL character".to_owned(),
+            text if text.len() > self.name_bytes => {
+                format!("has {} bytes, at most {} are allowed", text.len(), self.name_bytes)
+            }
+            _ => return Ok(()),
+        };
+        Err(FieldError::new(field, detail))
+    }
+
+    /// Checks a name that may be missing.
+    ///
+    /// # Errors
+    /// As [`Bounds::name`].
+    pub fn name_if<T: AsRef<str>>(&self, field: &str, text: Option<&T>) -> Result<(), FieldError> {
+        text.map_or(Ok(()), |text| self.name(field, text.as_ref()))
+    }
+
+    /// Checks a token: as a name, and at most 40 bytes.
+    ///
+    /// # Errors
+    /// Names `field` and the rule that was broken.
+    pub fn token(&self, field: &str, text: &str) -> Result<(), FieldError> {
+        Self { name_bytes: Self::TOKEN_BYTES, ..*self }.name(field, text)
+    }
+
+    /// Checks a payload: no NUL character (an escaped one is text like any other), not too long.
+    ///
+    /// # Errors
+    /// Names `field` and the rule that was broken.
+    pub fn payload(&self, field: &str, payload: &Payload) -> Result<(), FieldError> {
+        if payload.as_str().contains('\0') {
+            return Err(FieldError::new(field, "contains a NUL character"));
+        }
+        if payload.bytes() > self.payload_bytes {
+            let detail = format!("has {} bytes, at most {} are allowed", payload.bytes(), self.payload_bytes);
+            return Err(FieldError::new(field, detail));
+        }
+        Ok(())
+    }
+
+    /// Checks attributes: a JSON object without NUL characters, escaped ones included, which no JSON column can hold.
+    ///
+    /// # Errors
+    /// Names `field` and the rule that was broken.
+    pub fn attributes(&self, field: &str, payload: &Payload) -> Result<(), FieldError> {
+        self.payload(field, payload)?;
+        match serde_json::from_str::<serde_json::Value>(payload.as_str()) {
+            Ok(value @ serde_json::Value::Object(_)) if holds_nul(&value) => {
+                Err(FieldError::new(field, "contains a NUL character"))
+            }
+            Ok(serde_json::Value::Object(_)) => Ok(()),
+            _ => Err(FieldError::new(field, "is not a json object")),
+        }
+    }
+}
+
+fn holds_nul(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::String(text) => text.contains('\0'),
+        serde_json::Value::Array(list) => list.iter().any(holds_nul),
+        serde_json::Value::Object(map) => map.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bounded_in_bytes_and_free_of_nul() {
+        let bounds = Bounds::default();
+        assert!(bounds.name("id", &"x".repeat(512)).is_ok());
+        for (text, rule) in [("", "empty"), ("a\0b", "NUL"), (&"é".repeat(257), "514 bytes")] {
+            let error = bounds.name("id", text).expect_err(rule);
+            assert!(error.field == "id" && error.detail.contains(rule), "{error}");
+        }
+        assert!(bounds.token("token", &"t".repeat(41)).is_err());
+    }
+
+    #[test]
+    fn an_escaped_nul_passes_in_a_payload_and_not_in_attributes() {
+        let bounds = Bounds::default().payload_bytes(64);
+        assert!(bounds.payload("p", &r#""a\u0000""#.into()).is_ok());
+        assert!(bounds.payload("p", &"a\0".into()).is_err());
+        assert!(bounds.payload("p", &"x".repeat(65).into()).is_err());
+        assert!(bounds.attributes("a", &r#"{"k":"v"}"#.into()).is_ok());
+        for bad in [r#"{"k":"a\u0000"}"#, r#"{"k\u0000":1}"#, "[1]", "not json"] {
+            assert!(bounds.attributes("a", &bad.into()).is_err(), "{bad}");
+        }
+    }
+}
