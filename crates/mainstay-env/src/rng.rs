@@ -53,7 +53,8 @@ impl Rng {
 
     /// A place in a list of `len` entries; zero when it is empty.
     pub fn index(&self, len: usize) -> usize {
-        if len == 0 { 0 } else { lock(&self.stream).usize(..len) }
+        // Drawn with 64 bits, so that a seed means the same on machines of any width.
+        self.below(len as u64) as usize
     }
 
     /// True with probability `p`: never for 0 or less, always for 1 or more.
@@ -126,7 +127,13 @@ macro_rules! uniform {
     )*};
 }
 
-uniform!(u8 u16 u32 u64 usize i32 i64);
+uniform!(u8 u16 u32 u64 i32 i64);
+
+impl Uniform for usize {
+    fn draw(stream: &mut fastrand::Rng, lo: Self, hi: Self) -> Self {
+        stream.u64(lo as u64..=hi as u64) as usize
+    }
+}
 
 impl Uniform for Duration {
     fn draw(stream: &mut fastrand::Rng, lo: Self, hi: Self) -> Self {

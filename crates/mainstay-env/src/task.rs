@@ -37,7 +37,6 @@ impl std::error::Error for TaskError {}
 ///
 /// Dropping the handle neither stops the task nor frees it: its [`Tasks`](crate::Tasks) still owns it. Awaiting it again
 /// after it gave its result answers `Aborted`.
-#[must_use = "a task that nobody awaits reports its panic to the log alone; say `drop(task)` where that is meant"]
 pub struct Task<T> {
     control: Arc<Control>,
     result: Option<oneshot::Receiver<Result<T, TaskError>>>,
