@@ -4,6 +4,7 @@ mod copy;
 mod patch;
 mod verdict;
 
+use crate::counts::{Counts, Outcome};
 use crate::tools::{self, Found};
 use copy::Copy;
 use patch::Patch;
@@ -15,9 +16,9 @@ use verdict::{Run, Verdict};
 /// The folder of the patches; docs/testing.md describes their header.
 const BITES: &str = "xtask/bites";
 
-/// Runs the patches of the names given, all without names. Errors: a patch that did not bite, did not apply or did
-/// not build, and tests that fail without a patch.
-pub(crate) fn run(root: &Path, names: &[String]) -> Result<(), String> {
+/// Runs the patches of the names given, all without names; a patch that bit has passed. Errors: a faulty header, and
+/// tests that fail without a patch.
+pub(crate) fn run(root: &Path, names: &[String]) -> Result<Outcome, String> {
     let patches = patch::read_all(&root.join(BITES), names)?;
     let nextest = tools::find(root, tools::NEXTEST)?;
     let bench = Bench { copy: Copy::make(root, &root.join("target/bite/tree"))?, nextest };
@@ -32,9 +33,10 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<(), String> {
     for (name, verdict) in &verdicts {
         println!("{name:<44} {verdict}");
     }
-    let bitten = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Bitten).count();
-    println!("\n{bitten} passed, {} failed", verdicts.len() - bitten);
-    if bitten == verdicts.len() { Ok(()) } else { Err("the suite did not notice every broken tree".into()) }
+    let bitten = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Bitten).count() as u64;
+    let counts = Counts { passed: bitten, failed: verdicts.len() as u64 - bitten, skipped: 0 };
+    let error = (counts.failed > 0).then(|| "the suite did not notice every broken tree".to_owned());
+    Ok(Outcome { counts, error })
 }
 
 struct Bench {

@@ -1,4 +1,4 @@
-//! How many tests passed, failed and were skipped, read from what a test runner printed.
+//! How many tests passed, failed and were skipped, read from what a test runner printed, and whether that is a success.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -63,9 +63,54 @@ impl fmt::Display for Counts {
     }
 }
 
+/// What a command has to say at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) counts: Counts,
+    /// The first error; a run with a failed test has one too.
+    pub(crate) error: Option<String>,
+}
+
+impl Outcome {
+    /// Adds a second run; the first error stays.
+    pub(crate) fn and(&mut self, other: Self) {
+        self.counts += other.counts;
+        self.error = self.error.take().or(other.error);
+    }
+
+    /// A run without a single passed test has shown nothing, which is an error.
+    pub(crate) fn demand_some(mut self) -> Self {
+        if self.error.is_none() && self.counts.passed == 0 {
+            self.error = Some("no test was run".into());
+        }
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ran(passed: u64, error: Option<&str>) -> Outcome {
+        Outcome { counts: Counts { passed, ..Counts::default() }, error: error.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_run_without_a_test_is_an_error() {
+        assert_eq!(ran(0, None).demand_some().error.as_deref(), Some("no test was run"));
+        assert_eq!(ran(0, Some("no build")).demand_some().error.as_deref(), Some("no build"));
+        assert_eq!(ran(1, None).demand_some().error, None);
+    }
+
+    #[test]
+    fn the_first_error_of_two_runs_stays() {
+        let mut both = ran(1, Some("first"));
+        both.and(ran(2, Some("second")));
+        assert_eq!(both, ran(3, Some("first")));
+        let mut late = ran(1, None);
+        late.and(ran(2, Some("second")));
+        assert_eq!(late, ran(3, Some("second")));
+    }
 
     #[test]
     fn the_summary_of_nextest_is_counted() {

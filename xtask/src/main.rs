@@ -17,6 +17,7 @@ mod tidy;
 mod tools;
 
 use cli::Command;
+use counts::{Counts, Outcome};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -28,28 +29,29 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match dispatch(command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error}");
-            ExitCode::FAILURE
-        }
+    let outcome = dispatch(command).unwrap_or_else(|error| Outcome { error: Some(error), ..Outcome::default() });
+    if let Some(error) = &outcome.error {
+        eprintln!("xtask: {error}");
     }
+    // Last, so that the end of the output says how many tests passed and failed, whatever else went wrong.
+    if outcome.counts != Counts::default() {
+        println!("{}", outcome.counts);
+    }
+    if outcome.error.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn dispatch(command: Command) -> Result<(), String> {
-    if command == Command::Help {
-        println!("{}", cli::HELP);
-        return Ok(());
-    }
+fn dispatch(command: Command) -> Result<Outcome, String> {
     let root = shell::root()?;
     match command {
-        Command::Help => Ok(()),
-        Command::Tidy => tidy::run(&root),
-        Command::Deny => ci::deny(&root),
+        Command::Help => {
+            println!("{}", cli::HELP);
+            Ok(Outcome::default())
+        }
+        Command::Tidy => tidy::run(&root).map(|()| Outcome::default()),
+        Command::Deny => ci::deny(&root).map(|()| Outcome::default()),
         Command::Test { args } => test::run(&root, &args),
         Command::Conformance { backend, filters } => conformance::run(&root, &backend, &filters),
         Command::Bite { names } => bite::run(&root, &names),
-        Command::Ci { full } => ci::run(&root, full),
+        Command::Ci { full } => Ok(ci::run(&root, full)),
     }
 }
