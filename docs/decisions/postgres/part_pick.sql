@@ -1,0 +1,43 @@
+-- Picks rows of an unpartitioned queue in order and locks them, passing over what a peer holds.
+--   $17 hole_priority  $18 hole_from  $19 hole_to  $20 hole_latest
+-- A hole is a stretch of one priority, created from `hole_from` up to before `hole_to`, known to hold nothing for this
+-- claimer (see claim_hole): the scan goes up to it and on behind it. It counts only while `latest` is what it was.
+-- The IS TRUE keeps the list of functions a hashed sub-plan: as a plain IN it becomes a join and the order is lost.
+-- name: part_pick
+, hole AS MATERIALIZED (
+    SELECT CASE WHEN m.latest = $20::boolean THEN $17::int ELSE 2147483647 END AS priority,
+        CASE WHEN m.latest = $20 THEN $18::bigint ELSE 9223372036854775807 END AS from_created,
+        CASE WHEN m.latest = $20 THEN $19::bigint ELSE 9223372036854775807 END AS to_created
+    FROM m
+),
+before AS MATERIALIZED (
+    SELECT w.workflow_uuid, w.recovery_attempts >= (SELECT r.cap FROM reg r WHERE r.name = w.name
+            AND r.class = coalesce(w.class_name, '') AND r.config = coalesce(w.config_name, '') LIMIT 1) AS over
+    FROM dbos.workflow_status w
+    WHERE w.queue_name = $5 AND w.status = 'ENQUEUED'
+        AND (w.priority, w.created_at) < ((SELECT priority FROM hole), (SELECT from_created FROM hole))
+        AND (w.application_version = $8 OR (w.application_version IS NULL AND (SELECT latest FROM m)))
+        AND (w.application_name = $7 OR w.application_name IS NULL)
+        AND ((w.name, coalesce(w.class_name, '')::text, coalesce(w.config_name, '')::text)
+            IN (SELECT r.name, r.class, r.config FROM reg r)) IS TRUE
+    ORDER BY w.priority, w.created_at, w.workflow_uuid COLLATE "C"
+    LIMIT (SELECT room FROM m)
+    FOR NO KEY UPDATE OF w SKIP LOCKED
+),
+behind AS MATERIALIZED (
+    SELECT w.workflow_uuid, w.recovery_attempts >= (SELECT r.cap FROM reg r WHERE r.name = w.name
+            AND r.class = coalesce(w.class_name, '') AND r.config = coalesce(w.config_name, '') LIMIT 1) AS over
+    FROM dbos.workflow_status w
+    WHERE w.queue_name = $5 AND w.status = 'ENQUEUED'
+        AND (w.priority, w.created_at) >= ((SELECT priority FROM hole), (SELECT to_created FROM hole))
+        AND (w.application_version = $8 OR (w.application_version IS NULL AND (SELECT latest FROM m)))
+        AND (w.application_name = $7 OR w.application_name IS NULL)
+        AND ((w.name, coalesce(w.class_name, '')::text, coalesce(w.config_name, '')::text)
+            IN (SELECT r.name, r.class, r.config FROM reg r)) IS TRUE
+    ORDER BY w.priority, w.created_at, w.workflow_uuid COLLATE "C"
+    LIMIT (SELECT room - (SELECT count(*) FROM before) FROM m)
+    FOR NO KEY UPDATE OF w SKIP LOCKED
+),
+picked AS MATERIALIZED (
+    SELECT workflow_uuid, over FROM before UNION ALL SELECT workflow_uuid, over FROM behind
+)
