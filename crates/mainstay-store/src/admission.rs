@@ -192,3 +192,6 @@ fn left(limit: Option<u32>, used: u32) -> u32 {
 fn opening(starts: &Starts, rate: Option<Rate>) -> Duration {
     starts.opens_in.or(rate.map(|rate| rate.period)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;
