@@ -121,8 +121,7 @@ impl Sim {
     /// from now on is dropped at once.
     pub fn kill(&self, name: &str) {
         let running = lock(&self.processes).get_mut(name).and_then(|process| process.running.take());
-        let Some((process, env)) = running else { return };
-        env.tasks().close();
+        let Some((process, _env)) = running else { return };
         drop(self.executor.kill(process.id));
     }
 

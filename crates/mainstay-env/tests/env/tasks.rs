@@ -2,8 +2,11 @@
 
 use crate::support::{Capture, Lines};
 use mainstay_env::{Sim, TaskError, Tasks, yield_now};
-use std::future::pending;
+use std::future::{Future, pending};
 use std::io::ErrorKind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -23,6 +26,23 @@ fn a_task_gives_its_value_after_it_left_the_living() {
     let observer = tasks.clone();
     let value = sim.block_on(async move { (task.await, observer.live().len()) });
     assert_eq!(value, (Ok(5), 0));
+}
+
+#[test]
+fn whoever_is_woken_by_the_result_no_longer_finds_the_task() {
+    struct Looks(Tasks, Lines);
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            self.1.push(format!("{:?}", self.0.live()));
+        }
+    }
+    let (sim, tasks) = world();
+    let lines = Lines::default();
+    let mut task = tasks.spawn("sum", async { 2 + 3 });
+    let waker = Waker::from(Arc::new(Looks(tasks, lines.clone())));
+    assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+    sim.run_until_stalled();
+    assert_eq!(lines.take(), ["[]"]);
 }
 
 #[test]
