@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn faults(document: &str) -> Vec<String> {
-        let test = "#[test]\nfn rows_stay() {\n}\nfn helper() {\n}\n";
+        let test = "#[test]\nfn rows_stay() {\n}\nfn not_a_test() {\n}\n";
         let case = "cases.add(\"claim_is_one_step\", claim);\n";
         let files = [(DOCUMENT, document), ("a.rs", test), ("crates/mainstay-conformance/src/claim.rs", case)];
         check(&Tree::of(&files), &Workspace::default())
@@ -103,7 +103,7 @@ mod tests {
     fn an_open_table_may_be_empty_but_names_only_what_exists() {
         assert_eq!(faults(&document(OPEN, "")), Vec::<String>::new());
         assert_eq!(faults(&document(OPEN, "| 1 | x | `x::rows_stay` |\n")), Vec::<String>::new());
-        let found = faults(&document(OPEN, "| 1 | x | `rows_go` `helper` |\n"));
+        let found = faults(&document(OPEN, "| 1 | x | `rows_go` `not_a_test` |\n"));
         assert_eq!(found.len(), 2, "{found:?}");
     }
 
