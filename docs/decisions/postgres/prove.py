@@ -6,9 +6,11 @@ import time
 import traceback
 
 import checks_claim
+import checks_race
+import checks_write
 from fixtures import Server
 
-SUITES = [checks_claim]
+SUITES = [checks_claim, checks_write, checks_race]
 
 
 def run_checks(server, only=None):
