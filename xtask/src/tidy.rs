@@ -7,6 +7,7 @@ mod cases;
 mod heads;
 mod invariants;
 mod links;
+mod numbered;
 mod reach;
 mod sizes;
 mod source;
@@ -32,6 +33,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("invariants", invariants::check),
     ("cases", cases::check),
     ("links", links::check),
+    ("numbered", numbered::check),
 ];
 
 /// Runs every check. Errors: how many faults there are, each printed.
