@@ -37,8 +37,28 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
     }
 }
 
-/// A tracing subscriber that keeps every event as `field=value` text.
-pub(crate) struct Capture(pub(crate) Lines);
+/// The events that `run` logs on this thread, as `field=value` text; none when it logs nothing in many runs.
+///
+/// More than one run may be needed: tracing keeps "nobody listens" for an event that a test on another thread, which has
+/// no subscriber, was the first to reach, and that thread may be about to write this down while we correct it.
+pub(crate) fn captured(run: impl Fn()) -> Vec<String> {
+    let lines = Lines::default();
+    tracing::subscriber::with_default(Capture(lines.clone()), || {
+        for _ in 0..100 {
+            tracing::callsite::rebuild_interest_cache();
+            run();
+            let logged = lines.take();
+            if !logged.is_empty() {
+                return logged;
+            }
+            std::thread::yield_now();
+        }
+        Vec::new()
+    })
+}
+
+/// A tracing subscriber that keeps every event.
+struct Capture(Lines);
 
 impl Subscriber for Capture {
     fn enabled(&self, _: &Metadata<'_>) -> bool {

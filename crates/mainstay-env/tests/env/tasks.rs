@@ -1,6 +1,6 @@
 //! Tasks, groups, drain and abort, under the simulation where they are exact.
 
-use crate::support::{Capture, Lines};
+use crate::support::{Lines, captured};
 use mainstay_env::{Sim, TaskError, Tasks, yield_now};
 use std::future::{Future, pending};
 use std::io::ErrorKind;
@@ -47,21 +47,22 @@ fn whoever_is_woken_by_the_result_no_longer_finds_the_task() {
 
 #[test]
 fn a_panic_is_caught_logged_with_the_tasks_name_and_told_to_the_awaiter() {
-    let (sim, tasks) = world();
-    let (lines, guard) = (Lines::default(), Lines::default());
-    let held = guard.on_drop("dropped");
-    let task = tasks.group("engine").spawn("worker", async move {
-        let _held = held;
-        yield_now().await;
-        panic!("queue {} is odd", 7)
+    let logged = captured(|| {
+        let (sim, tasks) = world();
+        let guard = Lines::default();
+        let held = guard.on_drop("dropped");
+        let task = tasks.group("engine").spawn("worker", async move {
+            let _held = held;
+            yield_now().await;
+            panic!("queue {} is odd", 7)
+        });
+        let result: Result<(), TaskError> = sim.block_on(task);
+        assert_eq!(result, Err(TaskError::Panicked("queue 7 is odd".to_owned())));
+        assert_eq!(guard.take(), ["dropped"]);
+        assert_eq!(sim.panics(), ["p:engine/worker: queue 7 is odd"]);
+        assert_eq!(tasks.live(), [""; 0]);
     });
-    let result: Result<(), TaskError> =
-        tracing::subscriber::with_default(Capture(lines.clone()), || sim.block_on(task));
-    assert_eq!(result, Err(TaskError::Panicked("queue 7 is odd".to_owned())));
-    assert_eq!(guard.take(), ["dropped"]);
-    assert_eq!(lines.take(), ["message=task panicked task=engine/worker panic=queue 7 is odd"]);
-    assert_eq!(sim.panics(), ["p:engine/worker: queue 7 is odd"]);
-    assert_eq!(tasks.live(), [""; 0]);
+    assert_eq!(logged, ["message=task panicked task=engine/worker panic=queue 7 is odd"]);
 }
 
 #[test]
