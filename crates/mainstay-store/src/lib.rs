@@ -1,6 +1,6 @@
 //! The store contract of mainstay: rows and rules as plain data, nine small traits, units, admission and wrappers.
 //!
-//! A backend implements the traits of [`contract`] over the types of [`model`] and [`unit`]; it takes its decisions about
+//! A backend implements the traits of [`contract`] over the types of [`model`] and [`unit`](mod@unit); it takes its decisions about
 //! limits from [`admission`]. No driver type appears here, and nothing here reads a clock or a random source.
 //! `docs/writing-a-backend.md` is the guide; `mainstay-conformance` is the suite that a backend must pass.
 

@@ -3,6 +3,8 @@
 mod check;
 mod effect;
 mod reply;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

@@ -92,3 +92,50 @@ impl Subscription {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mainstay_env::{Sim, block_on};
+
+    use super::*;
+
+    #[test]
+    fn every_subscriber_hears_what_comes_after_it() {
+        let hub = Wakeups::new();
+        hub.publish(Wakeup::Registry);
+        let (mut one, mut two) = (hub.subscribe(), hub.clone().subscribe());
+        hub.publish(Wakeup::Queue("q".into()));
+        for subscription in [&mut one, &mut two] {
+            assert_eq!(block_on(subscription.next()), Wakeup::Queue("q".into()));
+            assert_eq!(subscription.ready(), None);
+        }
+    }
+
+    #[test]
+    fn a_slow_subscriber_is_told_that_anything_may_have_changed() {
+        let hub = Wakeups::new();
+        let mut slow = hub.subscribe();
+        for _ in 0..=BACKLOG {
+            hub.publish(Wakeup::Registry);
+        }
+        assert_eq!(slow.ready(), Some(Wakeup::All));
+        assert_eq!(slow.ready(), Some(Wakeup::Registry));
+    }
+
+    #[test]
+    fn a_silent_hub_drops_every_hint() {
+        let hub = Wakeups::silent();
+        let mut subscription = hub.subscribe();
+        hub.publish(Wakeup::All);
+        assert_eq!(subscription.ready(), None);
+    }
+
+    #[test]
+    fn a_subscription_outlives_its_hub_quietly() {
+        let sim = Sim::new(1);
+        let mut subscription = Wakeups::new().subscribe();
+        let env = sim.env("p");
+        let waited = env.timeout(std::time::Duration::from_secs(1), async move { subscription.next().await });
+        assert!(sim.block_on(waited).is_err());
+    }
+}

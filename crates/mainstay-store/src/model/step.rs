@@ -144,3 +144,35 @@ impl Steps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(sizes: &[usize]) -> Vec<RecordedStep> {
+        let step = |(at, size): (usize, &usize)| {
+            let position = i32::try_from(at).expect("few steps");
+            RecordedStep::new(position, "s", StepResult::Value("x".repeat(*size).into()))
+        };
+        sizes.iter().enumerate().map(step).collect()
+    }
+
+    #[test]
+    fn steps_are_taken_in_order_until_one_does_not_fit() {
+        let mut budget = 10;
+        let Steps::Partial { first, next } = Steps::within(steps(&[4, 6, 1]), &mut budget, 0) else { panic!("all") };
+        assert_eq!((first.len(), next, budget), (2, Position(2), 0));
+        let mut budget = 3;
+        let taken = Steps::within(steps(&[4, 1]), &mut budget, 0);
+        assert_eq!((taken.here().len(), budget), (0, 3), "a later one never overtakes");
+    }
+
+    #[test]
+    fn a_page_makes_progress_whatever_the_size() {
+        let mut budget = 1;
+        let page = Steps::within(steps(&[100, 1]), &mut budget, 1);
+        assert_eq!((page.here().len(), budget), (1, 0));
+        assert_eq!(Steps::within(steps(&[100]), &mut 1, 1), Steps::Complete(steps(&[100])));
+        assert_eq!(Steps::within(Vec::new(), &mut 0, 1), Steps::Complete(Vec::new()));
+    }
+}
