@@ -1,1 +1,24 @@
-//! Placeholder head.
+//! The suite that defines a mainstay store backend: named cases, a history checker and random comparison with memory.
+//!
+//! A backend's crate has a test binary of its own (`harness = false`) that calls [`run`] with a factory of [`Backend`]s.
+//! Cases are skipped by capability alone; the list of names is the same for every backend. The contract that they hold a
+//! backend to is `docs/writing-a-backend.md`.
+//!
+//! ```no_run
+//! # use mainstay_conformance::Backend;
+//! # fn mine() -> Box<dyn Backend> { unreachable!("shown for its shape") }
+//! fn main() -> std::process::ExitCode {
+//!     mainstay_conformance::run("mine", mine)
+//! }
+//! ```
+
+mod backend;
+#[macro_use]
+mod case;
+mod desk;
+mod groups;
+mod run;
+
+pub use backend::Backend;
+pub use case::{Case, Verdict, cases};
+pub use run::{run, trials};

@@ -1,0 +1,123 @@
+//! A case: one named trial with its own precondition, operation and expectation.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::time::Duration;
+
+use mainstay_env::{Env, block_on};
+use mainstay_store::{Capabilities, Capability};
+
+use crate::backend::Backend;
+use crate::desk::{Desk, Opening};
+use crate::groups;
+
+/// Real time that a case may take: one that hangs has failed. The longest takes some seconds on a slow machine.
+const CASE_LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) type Body = for<'a> fn(&'a Desk) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// One named trial.
+#[derive(Clone, Copy)]
+pub struct Case {
+    group: &'static str,
+    name: &'static str,
+    needs: &'static [Capability],
+    opening: Opening,
+    body: Body,
+}
+
+/// How a case ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Passed,
+    /// The backend lacks this capability.
+    Skipped(Capability),
+}
+
+impl Case {
+    pub(crate) const fn new(group: &'static str, name: &'static str, body: Body) -> Self {
+        Self { group, name, needs: &[], opening: Opening::MANUAL, body }
+    }
+
+    pub(crate) const fn needs(mut self, needs: &'static [Capability]) -> Self {
+        self.needs = needs;
+        self
+    }
+
+    pub(crate) const fn opening(mut self, opening: Opening) -> Self {
+        self.opening = opening;
+        self
+    }
+
+    pub(crate) const fn group(mut self, group: &'static str) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Its whole name, `group::sentence`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}::{}", self.group, self.name)
+    }
+
+    /// The first capability that it needs and `capabilities` lacks.
+    #[must_use]
+    pub fn lacks(&self, capabilities: &Capabilities) -> Option<Capability> {
+        self.needs.iter().copied().find(|needed| !capabilities.has(*needed))
+    }
+
+    /// Runs it on an empty store.
+    ///
+    /// # Errors
+    /// What did not hold, as text.
+    pub fn run(&self, backend: Box<dyn Backend>) -> Result<Verdict, String> {
+        if let Some(lacking) = self.lacks(&backend.capabilities()) {
+            return Ok(Verdict::Skipped(lacking));
+        }
+        let env = Env::system("conformance").map_err(|error| format!("no thread for the case: {error}"))?;
+        let limited = env.timeout(CASE_LIMIT, async {
+            let desk = Desk::open(env.clone(), backend, self.opening).await;
+            (self.body)(&desk).await;
+        });
+        match catch_unwind(AssertUnwindSafe(|| block_on(limited))) {
+            Ok(Ok(())) => Ok(Verdict::Passed),
+            Ok(Err(_)) => Err(format!("did not end within {} s", CASE_LIMIT.as_secs())),
+            Err(panic) => Err(text(&*panic)),
+        }
+    }
+}
+
+fn text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_else(|| "panicked with a value that is not text".to_owned())
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Case").field("name", &self.name()).field("needs", &self.needs).finish_non_exhaustive()
+    }
+}
+
+/// Every case of the suite, in order of groups; the same for every backend.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    groups::all()
+}
+
+/// Declares the cases of a file: `cases! { "group"; a_sentence; another: Durable; }`, each an `async fn(&Desk)`.
+macro_rules! cases {
+    ($group:literal; $($name:ident $(: $($capability:ident)+)?;)*) => {
+        cases! { $group, $crate::desk::Opening::MANUAL; $($name $(: $($capability)+)?;)* }
+    };
+    ($group:literal, $opening:expr; $($name:ident $(: $($capability:ident)+)?;)*) => {
+        pub(crate) const CASES: &[$crate::case::Case] = &[$(
+            $crate::case::Case::new($group, stringify!($name), |desk| Box::pin($name(desk)))
+                .needs(&[$($(mainstay_store::Capability::$capability),+)?])
+                .opening($opening),
+        )*];
+    };
+}
