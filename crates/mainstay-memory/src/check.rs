@@ -111,3 +111,108 @@ fn store_rules(state: &State) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use mainstay_store::{DedupKey, Effect, OnHeld, Outcome, Place, StoreClock, Submit, Unit, WriteExt};
+
+    use super::*;
+    use crate::memory::Memory;
+
+    /// One row in every state, with a parent, a key, a deadline and a delay among them.
+    fn filled() -> (mainstay_env::Sim, Memory) {
+        let sim = mainstay_env::Sim::new(1);
+        let memory = Memory::open(sim.env("one"), StoreClock::Server);
+        sim.block_on(async {
+            let open = mainstay_store::Beat::new("e~1", "shop", 1u64);
+            mainstay_store::ExecutorStore::lease_beat(&memory, open).await.expect("a lease");
+            let run = |id: &str| Submit::new(id, "f", id, Place::Run("e~1".into()));
+            let hour = std::time::Duration::from_secs(3600);
+            let delayed = Place::Queue { name: "q".into(), key: None, delay: Some(hour.into()) };
+            let key = mainstay_store::Joining { key: DedupKey::from("k"), on_held: OnHeld::Reject };
+            let unit = Unit::new()
+                .effect(run("pending").parent("done").deadline(hour))
+                .effect(run("done"))
+                .effect(Submit::new("delayed", "f", "delayed", delayed))
+                .effect(Submit::new("enqueued", "f", "enqueued", Place::queue("q")).dedup(key))
+                .effect(Submit::new("cancelled", "f", "cancelled", Place::queue("q")))
+                .effect(Effect::Cancel { ids: vec!["cancelled".into()], children: false });
+            assert!(memory.unit(unit).await.is_ok_and(|reply| reply.is_done()));
+            let fence = memory.fences().into_iter().find(|fence| fence.workflow().as_str() == "done");
+            let outcome = Outcome::Success("1".into());
+            memory.settle(&fence.expect("it runs"), outcome).await.expect("an outcome");
+        });
+        assert_eq!(memory.check_invariants(), Ok(()));
+        (sim, memory)
+    }
+
+    fn check_red(what: &str, wanted: &str, damage: impl FnOnce(&mut State)) {
+        let (_sim, memory) = filled();
+        damage(&mut memory.state());
+        let found = memory.check_invariants().expect_err(what);
+        assert!(found.contains(wanted), "{what}: {found}");
+    }
+
+    #[test]
+    fn an_index_that_forgets_or_keeps_a_row_is_found() {
+        let id = |id: &str| mainstay_store::WorkflowId::from(id);
+        for name in
+            ["enqueued", "running", "held_by_age", "tokens", "delayed", "deadlines", "ended", "dedup", "children"]
+        {
+            let empty = Indexes::default();
+            let damage = |state: &mut State| match name {
+                "enqueued" => state.index.enqueued = empty.enqueued,
+                "running" => {
+                    let record = state.rows.get_mut(&id("pending")).expect("a row");
+                    record.row.queue = Some("q".into());
+                }
+                "held_by_age" => state.index.held_by_age = empty.held_by_age,
+                "tokens" => state.index.tokens = empty.tokens,
+                "delayed" => state.index.delayed = empty.delayed,
+                "deadlines" => state.index.deadlines = empty.deadlines,
+                "ended" => state.index.ended = empty.ended,
+                "dedup" => state.index.dedup = empty.dedup,
+                _ => state.index.children = empty.children,
+            };
+            check_red(name, &format!("index {name}: differs"), damage);
+        }
+        check_red("a row that is gone", "index held_by_id: differs", |state| {
+            state.rows.remove(&id("pending"));
+        });
+    }
+
+    #[test]
+    fn a_row_that_its_state_does_not_allow_is_found() {
+        type Damage = fn(&mut Record);
+        let cases: [(&str, &str, Damage); 6] = [
+            ("pending", "a pending row alone has an owner", |record| record.row.status = Status::Success),
+            ("done", "its outcome fits", |record| record.outcome = Some(Outcome::Cancelled)),
+            ("done", "a row that runs", |record| record.row.started_at = None),
+            ("cancelled", "a row that is set aside has no queue", |record| record.row.queue = Some("q".into())),
+            ("pending", "a pending row has begun", |record| record.row.attempts = 0),
+            ("done", "an open row on a queue alone", |record| record.row.dedup = Some("k".into())),
+        ];
+        for (id, wanted, damage) in cases {
+            let (_sim, memory) = filled();
+            let mut state = memory.state();
+            let record = state.rows.get_mut(&mainstay_store::WorkflowId::from(id)).expect("a row");
+            damage(record);
+            let found: Vec<&str> = row_rules(record, Timestamp(i64::MAX))
+                .into_iter()
+                .filter(|(holds, _)| !holds)
+                .map(|(_, rule)| rule)
+                .collect();
+            assert!(found.iter().any(|rule| rule.starts_with(wanted)), "{id}: {wanted}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn two_executions_with_one_fence_are_found() {
+        check_red("a fence given twice", "two executions share a fence", |state| {
+            let owner = state.rows.values().find_map(|record| record.owner.clone());
+            for record in state.rows.values_mut() {
+                record.owner = owner.clone();
+            }
+        });
+    }
+}

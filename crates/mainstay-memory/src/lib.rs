@@ -18,6 +18,8 @@ mod memory;
 mod moves;
 mod operation;
 mod queue;
+#[cfg(test)]
+mod random;
 mod reads;
 mod registry;
 mod select;

@@ -64,7 +64,7 @@ pub(crate) struct LeaseRecord {
 }
 
 /// Everything.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
     pub(crate) rows: BTreeMap<WorkflowId, Record>,
     pub(crate) index: Indexes,
