@@ -100,7 +100,8 @@ pub trait Maintenance: Send + Sync {
     /// Releases due delayed rows, cancels rows past their deadline, takes a beat and reads what a supervisor needs.
     ///
     /// Atomic: each part. Idempotent: yes. Rows held by another call are left to the next tick.
-    /// Answers: [`Ticked`]. Errors: `Unavailable`, `Timeout`. Conformance: groups `claim` and `lease`.
+    /// Answers: [`Ticked`]. Errors: `Invalid` (as a beat), `Unavailable`, `Timeout`.
+    /// Conformance: groups `claim` and `lease`.
     async fn tick(&self, request: Tick) -> Result<Ticked>;
 
     /// Removes workflows that ended at least `age` ago, oldest first, with all that hangs on them.

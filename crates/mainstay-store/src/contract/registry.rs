@@ -117,7 +117,8 @@ pub enum VersionReply {
 pub trait Registry: Send + Sync {
     /// Registers a queue, or updates it by policy.
     ///
-    /// Atomic: yes. Idempotent: yes. Answers: [`QueueReply`], never `Missing`; an unowned queue becomes the caller's.
+    /// Atomic: yes. Idempotent: yes. Answers: [`QueueReply`], never `Missing`; an unowned queue becomes the caller's, one
+    /// that would stay the same is `Kept` with its revision.
     /// Errors: `Invalid` (with the field), `Unsupported` for limits of a partition without the capability, `Unavailable`,
     /// `Timeout`. Conformance: group `limits`.
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply>;
@@ -130,8 +131,8 @@ pub trait Registry: Send + Sync {
 
     /// Deletes a queue of this application or of none; its rows stay.
     ///
-    /// Atomic: yes. Idempotent: yes. Answers: whether it was there and is gone. Errors: `Unavailable`, `Timeout`.
-    /// Conformance: group `limits`.
+    /// Atomic: yes. Idempotent: yes. Answers: whether it was there and is gone. Errors: `Invalid`, `Unavailable`,
+    /// `Timeout`. Conformance: group `limits`.
     async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool>;
 
     /// The queues of this application and of none, by name.
