@@ -167,7 +167,7 @@ mod tests {
                 "enqueued" => state.index.enqueued = empty.enqueued,
                 "running" => {
                     let record = state.rows.get_mut(&id("pending")).expect("a row");
-                    record.row.queue = Some("q".into());
+                    record.row = record.row.clone().queue("q").app("shop").version("v1");
                 }
                 "held_by_age" => state.index.held_by_age = empty.held_by_age,
                 "tokens" => state.index.tokens = empty.tokens,
