@@ -1,20 +1,23 @@
 //! The handle of a running engine.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay_env::{Env, Tasks};
-use mainstay_store::{
-    Beat, Claim, ClaimedRow, ErrorKind, ExecutorId, QueueName, Registered, Store, StoreError, TakeOver, TakenOver,
-    Tick, Token, WorkflowId, wire,
-};
+use mainstay_env::Monotonic;
+use mainstay_store::{Beat, Beaten, ErrorKind, ExecutorId, Store, StoreError, TakeOver, TakenOver, WorkflowId};
 
 use crate::config::Config;
-use crate::launcher::{Launcher, Work};
-use crate::slot::{Counts, Slot, Waker};
-use crate::stats::{Counters, Stats};
+use crate::launcher::Launcher;
+use crate::shared::Shared;
+use crate::slot::Slot;
+use crate::stats::Stats;
 use crate::tally::Body;
+use crate::{prober, service, supervisor, upkeep};
+
+/// How long `stop_claiming` waits for claims that are out; the rows of a later one are given back.
+const SETTLE: Duration = Duration::from_secs(5);
+/// How long a shutdown gives the store, after its limit, to end the lease.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Answer to a direct start that asks for a place.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub enum Begun {
         /// The count, on no queue.
         slot: Slot,
     },
-    /// No place, no live lease or no wish for work: submit it to the internal queue.
+    /// No place, no live lease, or the engine stops: submit it to the internal queue.
     Full,
 }
 
@@ -35,7 +38,7 @@ pub enum Begun {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drained {
-    /// Workflows that still ran at the deadline and were dropped.
+    /// Workflows that still ran at the deadline and were dropped, in order of id.
     pub evicted: Vec<WorkflowId>,
     /// Rows enqueued again by ending the own lease.
     pub returned: Vec<WorkflowId>,
@@ -43,37 +46,11 @@ pub struct Drained {
     pub ended: bool,
 }
 
-/// A running engine; clones are the same one.
+/// A running engine; clones are the same one. Its tasks belong to the store's environment and go on when all clones are
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    store: Arc<dyn Store>,
-    env: Env,
-    tasks: Tasks,
-    launcher: Arc<dyn Launcher>,
-    names: Arc<[Registered]>,
-    config: Config,
-    counts: Arc<Counts>,
-    counters: Counters,
-    identity: Mutex<Identity>,
-}
-
-#[derive(Debug)]
-struct Identity {
-    executor: ExecutorId,
-    beat: u64,
-    stopping: bool,
-}
-
-struct Deaf;
-
-impl Waker for Deaf {
-    fn freed(&self, _: &QueueName) {}
-    fn room(&self, _: &QueueName) {}
 }
 
 impl Dispatch {
@@ -85,53 +62,53 @@ impl Dispatch {
         launcher: Arc<dyn Launcher>,
         config: Config,
     ) -> Result<Self, StoreError> {
-        let env = store.env().clone();
-        let executor = ExecutorId::new(format!("{}~{}", config.executor, env.nonce()));
-        store.lease_beat(Beat::new(executor.clone(), config.app.clone(), 1_u64)).await?;
-        let shared = Arc::new(Shared {
-            tasks: env.tasks().group("queue"),
-            names: launcher.registered(),
-            counts: Counts::new(config.max_running, Deaf),
-            counters: Counters::default(),
-            identity: Mutex::new(Identity { executor, beat: 1, stopping: false }),
-            store,
-            env,
-            launcher,
-            config,
-        });
-        let looping = shared.clone();
-        drop(shared.tasks.spawn("supervisor", async move { looping.run().await }));
+        let executor = ExecutorId::new(format!("{}~{}", config.executor, store.env().nonce()));
+        let beat = Beat::new(executor.clone(), config.app.clone(), 1_u64);
+        if store.lease_beat(beat).await? != Beaten::Alive {
+            return Err(StoreError::new(ErrorKind::Bug, "lease_beat"));
+        }
+        tracing::info!(%executor, app = %config.app, version = %config.version, "engine launched");
+        let shared = Shared::new(store, launcher, config, executor);
+        service::keep(&shared, "supervisor", supervisor::run);
+        service::keep(&shared, "prober", prober::run);
+        service::keep(&shared, "upkeep", upkeep::run);
         Ok(Self { shared })
     }
 
     /// The executor as it is now; it changes when the lease was lost.
     #[must_use]
     pub fn executor(&self) -> ExecutorId {
-        self.shared.with(|identity| identity.executor.clone())
+        self.shared.identity(|identity| identity.executor.clone())
     }
 
-    /// Asks for a place for a direct start.
+    /// Asks for a place for a direct start. An old body of the same workflow is not looked for: its id is new, or the
+    /// submit says whose it is.
     #[must_use]
     pub fn begin(&self, id: &WorkflowId) -> Begun {
-        let shared = &self.shared;
-        let stopping = shared.with(|identity| identity.stopping);
-        if stopping || shared.counts.lock().places() == 0 {
+        let identity = self.shared.identity(|identity| identity.clone());
+        if identity.stopping || !identity.leased {
             return Begun::Full;
         }
-        let executor = self.executor();
+        let executor = identity.executor;
         let body =
             Body { id: id.clone(), queue: None, key: None, fence: None, token: None, executor: executor.clone() };
-        Begun::Here { executor, slot: shared.counts.take(body) }
+        let mut tally = self.shared.counts.lock();
+        if tally.places() == 0 {
+            return Begun::Full;
+        }
+        Begun::Here { executor, slot: Slot::new(self.shared.counts.clone(), tally.take(body)) }
     }
 
     /// The numbers as they are now.
     #[must_use]
     pub fn stats(&self) -> Stats {
+        let workers = self.shared.lanes.all().iter().filter(|cell| cell.is_alive()).count();
         let mut stats = self.shared.counters.lock().clone();
         let tally = self.shared.counts.lock();
         stats.running = tally.running();
         stats.active = tally.active();
         stats.queues = tally.by_queue();
+        stats.workers = u32::try_from(workers).unwrap_or(u32::MAX);
         stats
     }
 
@@ -141,106 +118,70 @@ impl Dispatch {
         self.shared.counts.lock().ids()
     }
 
-    /// Begins no claim any more; what runs goes on.
+    /// Begins no claim any more; what runs goes on, and so do beat, tick and audit.
+    ///
+    /// Returns when no claim is out, or after 5 s. Rows that a claim brings from now on are given back.
     pub async fn stop_claiming(&self) {
-        self.shared.with(|identity| identity.stopping = true);
+        self.stop_by(self.shared.env.deadline(SETTLE)).await;
     }
 
-    /// Stops claiming, waits up to `limit` for what runs, drops the rest and ends the lease, so that its rows can be claimed.
+    async fn stop_by(&self, deadline: Monotonic) {
+        self.shared.stop();
+        let settled = async {
+            loop {
+                let settled = self.shared.lanes.settled.notified();
+                if !self.shared.lanes.claim_is_out() {
+                    return;
+                }
+                settled.await;
+            }
+        };
+        let _ = self.shared.env.timeout_at(deadline, settled).await;
+    }
+
+    /// Stops claiming, waits up to `limit` for what runs, drops the rest, and ends the own lease, so that its rows can be
+    /// claimed at once.
+    ///
+    /// Returns within two seconds of the limit even when the store hangs; the lease then expires in the eyes of others.
     pub async fn shutdown(&self, limit: Duration) -> Drained {
         let shared = &self.shared;
-        self.stop_claiming().await;
-        let _ = shared.env.timeout(limit, shared.counts.emptied()).await;
+        let deadline = shared.env.deadline(limit);
+        self.stop_by(deadline.min(shared.env.deadline(SETTLE))).await;
+        let _ = shared.env.timeout_at(deadline, shared.counts.emptied()).await;
         let evicted = self.running();
         for id in &evicted {
-            shared.launcher.evict(id);
+            shared.evict(id);
         }
+        // No beat may move the lease while it is being ended.
         shared.tasks.close();
         shared.tasks.abort_all();
-        let ending = shared.env.timeout(Duration::from_secs(1), shared.end_lease()).await;
-        let returned = ending.ok().and_then(Result::ok);
+        let returned = shared.env.timeout(GRACE, end_lease(shared)).await.ok().and_then(Result::ok);
+        let left = shared.tasks.drain(shared.env.monotonic()).await;
+        let (evicting, tasks) = (evicted.len(), left.len());
+        tracing::info!(evicted = evicting, tasks, ended = returned.is_some(), "engine stopped");
         Drained { evicted, ended: returned.is_some(), returned: returned.unwrap_or_default() }
     }
 }
 
-impl Shared {
-    fn with<T>(&self, act: impl FnOnce(&mut Identity) -> T) -> T {
-        act(&mut self.identity.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    async fn run(self: Arc<Self>) {
-        let mut queues = BTreeMap::new();
-        loop {
-            let request = self.with(|identity| {
-                identity.beat += 1;
-                let beat = Beat::new(identity.executor.clone(), self.config.app.clone(), identity.beat);
-                Tick::new(self.config.app.clone()).beat(beat)
-            });
-            if let Ok(ticked) = self.store.tick(request).await
-                && let Some(rows) = ticked.queues
-            {
-                queues = rows.into_iter().map(|queue| (queue.name.clone(), Some(queue.revision))).collect();
-            }
-            queues.insert(QueueName::from(wire::INTERNAL_QUEUE), None);
-            for (name, revision) in &queues {
-                if self.with(|identity| identity.stopping) {
-                    return;
+/// Takes the own lease over, page by page.
+async fn end_lease(shared: &Shared) -> Result<Vec<WorkflowId>, StoreError> {
+    let (executor, mut beat) = shared.identity(|identity| (identity.executor.clone(), identity.beat));
+    let mut returned = Vec::new();
+    loop {
+        match shared.store.lease_take_over(TakeOver::new(executor.clone(), beat)).await? {
+            TakenOver::Rows { ids, more } => {
+                returned.extend(ids);
+                if !more {
+                    return Ok(returned);
                 }
-                let _ = self.claim(name, *revision).await;
             }
-            self.env.sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    async fn claim(&self, name: &QueueName, revision: Option<mainstay_store::Revision>) -> Result<(), StoreError> {
-        let places = self.counts.lock().places().min(self.config.batch);
-        if places == 0 {
-            return Ok(());
-        }
-        let executor = self.with(|identity| identity.executor.clone());
-        let token = Token::new(self.env.ids().uuid());
-        let (app, version) = (self.config.app.clone(), self.config.version.clone());
-        let mut claim = Claim::new(name.clone(), executor.clone(), app, version, token.clone())
-            .names(self.names.to_vec())
-            .budget(places)
-            .local(self.counts.lock().local(name));
-        claim.revision = revision;
-        let claimed = self.store.queue_claim(claim).await?;
-        for row in claimed.rows {
-            self.start(row, name, &token, &executor);
-        }
-        Ok(())
-    }
-
-    fn start(&self, row: ClaimedRow, queue: &QueueName, token: &Token, executor: &ExecutorId) {
-        let id = row.row.id.clone();
-        let lives = self.counts.lock().runs(&id);
-        if lives {
-            self.launcher.evict(&id);
-        }
-        let slot = self.counts.take(Body {
-            id,
-            queue: Some(queue.clone()),
-            key: row.row.key.clone(),
-            fence: Some(row.fence.clone()),
-            token: Some(token.clone()),
-            executor: executor.clone(),
-        });
-        self.launcher.launch(Work::new(row, slot));
-    }
-
-    async fn end_lease(&self) -> Result<Vec<WorkflowId>, StoreError> {
-        let (executor, beat) = self.with(|identity| (identity.executor.clone(), identity.beat));
-        let mut returned = Vec::new();
-        loop {
-            match self.store.lease_take_over(TakeOver::new(executor.clone(), beat)).await? {
-                TakenOver::Rows { ids, more } => {
-                    returned.extend(ids);
-                    if !more {
-                        return Ok(returned);
-                    }
-                }
-                _ => return Err(StoreError::new(ErrorKind::Contended, "lease_take_over")),
+            // A beat was lost, or came late: the stored one counts.
+            _ => {
+                let leases = shared.store.lease_list(&shared.config.app).await?.leases;
+                let Some(own) = leases.into_iter().find(|lease| lease.executor == executor) else {
+                    return Ok(returned);
+                };
+                beat = own.beat;
             }
         }
     }

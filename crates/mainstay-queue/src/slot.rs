@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mainstay_store::{Fence, QueueName};
 use tokio::sync::Notify;
 
-use crate::tally::{Body, Count, Tally, Wakes};
+use crate::tally::{Count, Tally, Wakes};
 
 /// Who hears that a queue has room.
 pub(crate) trait Waker: Send + Sync + 'static {
@@ -46,12 +46,6 @@ impl Counts {
         }
     }
 
-    /// Counts an execution.
-    pub(crate) fn take(self: &Arc<Self>, body: Body) -> Slot {
-        let count = self.lock().take(body);
-        Slot { counts: self.clone(), count }
-    }
-
     /// Waits until nothing runs.
     pub(crate) async fn emptied(&self) {
         loop {
@@ -83,6 +77,11 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// The slot of an execution that was counted under the lock.
+    pub(crate) const fn new(counts: Arc<Counts>, count: Count) -> Self {
+        Self { counts, count }
+    }
+
     /// Gives the place of `max_running` back while the execution waits in a durable call. Limits of its queue keep
     /// counting it. Twice is once.
     pub fn pause(&self) {

@@ -1,0 +1,129 @@
+//! When the own rows are looked through, and which of them run nowhere. Pure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mainstay_env::Monotonic;
+use mainstay_store::{AuditCursor, Fence, HeldRow, Token};
+
+use crate::tally::Tally;
+
+/// An audit may take one part in this many of a connection's time.
+const SHARE: u32 = 100;
+/// How soon the next audit comes when there is reason to suspect something, if its share allows.
+const SUSPECT: Duration = Duration::from_secs(1);
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditInput {
+    /// Time has passed.
+    Look,
+    /// A page came, after so much time; there are more when it names where it ended.
+    Page(Duration, Option<AuditCursor>),
+    /// A page failed, after so much time.
+    Failed(Duration),
+    /// Rows may be held that run nowhere.
+    Suspect,
+    /// Another executor is to be audited: the walk begins anew.
+    Renewed,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditStep {
+    /// Read the page after this.
+    Read(Option<AuditCursor>),
+    /// Look again then.
+    Wait(Monotonic),
+    /// A page is out.
+    Nothing,
+}
+
+/// The rhythm of the self-audit.
+#[derive(Clone, Debug)]
+pub struct AuditPlan {
+    least: Duration,
+    next_at: Monotonic,
+    allowed_at: Monotonic,
+    spent: Duration,
+    after: Option<AuditCursor>,
+    walking: bool,
+    out: bool,
+    finished: u64,
+}
+
+impl AuditPlan {
+    /// The first audit comes one `least` interval after `now`.
+    #[must_use]
+    pub fn new(now: Monotonic, least: Duration) -> Self {
+        Self {
+            least,
+            next_at: now + least,
+            allowed_at: now,
+            spent: Duration::ZERO,
+            after: None,
+            walking: false,
+            out: false,
+            finished: 0,
+        }
+    }
+
+    /// Audits that went through all pages.
+    #[must_use]
+    pub const fn finished(&self) -> u64 {
+        self.finished
+    }
+
+    /// Takes an input.
+    pub fn step(&mut self, now: Monotonic, input: AuditInput) -> AuditStep {
+        match input {
+            AuditInput::Look => {}
+            AuditInput::Page(took, next) => {
+                self.out = false;
+                self.spent = self.spent.saturating_add(took);
+                self.after = next;
+                if self.after.is_none() {
+                    self.finished += 1;
+                    self.rest(now);
+                }
+            }
+            AuditInput::Failed(took) => {
+                self.out = false;
+                self.spent = self.spent.saturating_add(took);
+                self.rest(now);
+            }
+            AuditInput::Suspect => self.next_at = self.next_at.min(now + SUSPECT).max(self.allowed_at),
+            AuditInput::Renewed => (self.after, self.walking, self.out) = (None, false, false),
+        }
+        self.decide(now)
+    }
+
+    /// What was spent is a hundredth at most of the time until the next audit.
+    fn rest(&mut self, now: Monotonic) {
+        let share = self.spent.saturating_mul(SHARE);
+        (self.after, self.walking, self.spent) = (None, false, Duration::ZERO);
+        self.allowed_at = now + share;
+        self.next_at = now + share.max(self.least);
+    }
+
+    fn decide(&mut self, now: Monotonic) -> AuditStep {
+        if self.out {
+            return AuditStep::Nothing;
+        }
+        if !self.walking && now < self.next_at {
+            return AuditStep::Wait(self.next_at);
+        }
+        (self.walking, self.out) = (true, true);
+        AuditStep::Read(self.after.clone())
+    }
+}
+
+/// The held rows that neither run here nor belong to a claim whose answer is still awaited.
+#[must_use]
+pub fn lost_rows(held: &[HeldRow], tally: &Tally, outstanding: &BTreeSet<Token>) -> Vec<Fence> {
+    held.iter()
+        .filter(|row| !tally.accounts_for(row))
+        .filter(|row| row.token.as_ref().is_none_or(|token| !outstanding.contains(token)))
+        .map(|row| row.fence.clone())
+        .collect()
+}

@@ -1,0 +1,58 @@
+//! A lost lease: what ran under it is dropped, and the process goes on under a new executor id.
+
+use std::sync::Arc;
+
+use mainstay_store::{Beat, Beaten, ExecutorId};
+
+use crate::backoff::hold_off;
+use crate::lane::LaneInput;
+use crate::pulse::PATIENCE;
+use crate::shared::Shared;
+
+/// Marks the lease of `epoch` as lost and drops every body; false when that was done before.
+pub(crate) fn lose(shared: &Shared, epoch: u64) -> bool {
+    let lost = shared.identity(|identity| {
+        let current = identity.leased && identity.epoch == epoch;
+        if current {
+            identity.leased = false;
+            identity.epoch += 1;
+        }
+        current.then(|| identity.executor.clone())
+    });
+    let Some(executor) = lost else { return false };
+    shared.lanes.post_all(&LaneInput::Lost);
+    let running = shared.counts.lock().ids();
+    tracing::warn!(%executor, running = running.len(), "lease lost");
+    for id in &running {
+        shared.evict(id);
+    }
+    shared.counters.lock().renewals += 1;
+    true
+}
+
+/// Opens a lease under a new id, trying until the store answers.
+pub(crate) async fn open(shared: Arc<Shared>) {
+    let mut executor = new_id(&shared);
+    let mut failures = 0;
+    loop {
+        let beat = Beat::new(executor.clone(), shared.config.app.clone(), 1_u64);
+        match shared.env.timeout(PATIENCE, shared.store.lease_beat(beat)).await {
+            Ok(Ok(Beaten::Alive)) => break,
+            Ok(Ok(_)) => executor = new_id(&shared),
+            Ok(Err(error)) => tracing::warn!(%error, "opening a lease failed"),
+            Err(_) => tracing::warn!("opening a lease took too long"),
+        }
+        failures += 1;
+        shared.env.sleep(hold_off(failures, shared.draw())).await;
+    }
+    tracing::info!(%executor, "lease renewed");
+    shared.identity(|identity| {
+        identity.executor = executor;
+        identity.beat = 1;
+        identity.leased = true;
+    });
+}
+
+pub(crate) fn new_id(shared: &Shared) -> ExecutorId {
+    ExecutorId::new(format!("{}~{}", shared.config.executor, shared.env.nonce()))
+}

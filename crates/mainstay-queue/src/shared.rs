@@ -1,0 +1,153 @@
+//! What the tasks of one engine share.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mainstay_env::{Env, Rng, Tasks};
+use mainstay_store::{Beat, Claim, ExecutorId, Fence, QueueName, Registered, Store, Token, WorkflowId};
+
+use crate::config::Config;
+use crate::lane::{LaneInput, Pace};
+use crate::lanes::{LaneWaker, Lanes};
+use crate::launcher::Launcher;
+use crate::mail::Mail;
+use crate::slot::Counts;
+use crate::stats::Counters;
+use crate::supervisor::Ward;
+use crate::watch::Dead;
+
+/// Who this process is to the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) executor: ExecutorId,
+    /// Counts the leases; what was begun under an older one is void.
+    pub(crate) epoch: u64,
+    /// Number of the last beat sent.
+    pub(crate) beat: u64,
+    /// False from the loss of a lease until the next one is open.
+    pub(crate) leased: bool,
+    pub(crate) stopping: bool,
+}
+
+/// What the supervisor is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// The task of this queue's worker has ended.
+    Ended(QueueName),
+    /// A claim of this epoch was answered that the lease is gone.
+    Unleased(u64),
+    /// The engine stops.
+    Stop,
+}
+
+/// What the upkeep is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// Give this row back, after a delay where there is one.
+    GiveBack(Fence, Option<Duration>),
+    /// Take this lease over.
+    TakeOver(Dead),
+    /// Rows may be held that run nowhere.
+    Suspect,
+    /// There is a new executor to audit.
+    Renewed,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) env: Env,
+    pub(crate) tasks: Tasks,
+    pub(crate) launcher: Arc<dyn Launcher>,
+    pub(crate) names: Arc<[Registered]>,
+    pub(crate) config: Config,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) counters: Counters,
+    pub(crate) ward: Mutex<Ward>,
+    pub(crate) notes: Mail<Note>,
+    pub(crate) errands: Mail<Errand>,
+    identity: Mutex<Identity>,
+    rng: Rng,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        launcher: Arc<dyn Launcher>,
+        config: Config,
+        executor: ExecutorId,
+    ) -> Arc<Self> {
+        let env = store.env().clone();
+        let lanes = Arc::new(Lanes::default());
+        Arc::new(Self {
+            tasks: env.tasks().group("queue"),
+            names: launcher.registered(),
+            counts: Counts::new(config.max_running, LaneWaker(lanes.clone())),
+            lanes,
+            counters: Counters::default(),
+            ward: Mutex::new(Ward::new(env.monotonic(), &config)),
+            notes: Mail::default(),
+            errands: Mail::default(),
+            identity: Mutex::new(Identity { executor, epoch: 0, beat: 1, leased: true, stopping: false }),
+            rng: env.rng().child("queue"),
+            env,
+            store,
+            launcher,
+            config,
+        })
+    }
+
+    pub(crate) fn identity<T>(&self, act: impl FnOnce(&mut Identity) -> T) -> T {
+        act(&mut self.identity.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.identity(|identity| identity.stopping)
+    }
+
+    /// A number in [0, 1) for jitter.
+    pub(crate) fn draw(&self) -> f64 {
+        // 32 bits: more would not show in a delay.
+        self.rng.below(1 << 32) as f64 / (1_u64 << 32) as f64
+    }
+
+    pub(crate) fn pace(&self) -> Pace {
+        Pace { batch: self.config.batch, cooldown: self.config.cooldown }
+    }
+
+    /// The next beat of the present lease.
+    pub(crate) fn next_beat(&self) -> (Beat, u64) {
+        self.counters.lock().beats += 1;
+        self.identity(|identity| {
+            identity.beat += 1;
+            (Beat::new(identity.executor.clone(), self.config.app.clone(), identity.beat), identity.epoch)
+        })
+    }
+
+    /// A new claim of one queue and the epoch that it belongs to.
+    pub(crate) fn new_claim(&self, queue: &QueueName) -> (Claim, u64) {
+        let (executor, epoch) = self.identity(|identity| (identity.executor.clone(), identity.epoch));
+        let token = Token::new(self.env.ids().uuid());
+        let (app, version) = (self.config.app.clone(), self.config.version.clone());
+        (Claim::new(queue.clone(), executor, app, version, token).names(self.names.to_vec()), epoch)
+    }
+
+    /// Drops the old body of a workflow; false when the launcher panicked, and the body may still live.
+    pub(crate) fn evict(&self, id: &WorkflowId) -> bool {
+        self.counters.lock().evicted += 1;
+        let evicted = catch_unwind(AssertUnwindSafe(|| self.launcher.evict(id)));
+        if evicted.is_err() {
+            tracing::error!(workflow = %id, "evict panicked");
+        }
+        evicted.is_ok()
+    }
+
+    /// Lets no claim begin from now on.
+    pub(crate) fn stop(&self) {
+        self.identity(|identity| identity.stopping = true);
+        self.notes.post(Note::Stop);
+        self.lanes.post_all(&LaneInput::Stop);
+    }
+}
