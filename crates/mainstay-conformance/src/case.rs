@@ -1,9 +1,11 @@
 //! A case: one named trial with its own precondition, operation and expectation.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::pin::Pin;
+use std::sync::Once;
 use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
@@ -82,12 +84,37 @@ impl Case {
             let desk = Desk::open(env.clone(), backend, self.opening).await;
             (self.body)(&desk).await;
         });
-        match catch_unwind(AssertUnwindSafe(|| block_on(limited))) {
+        match caught(|| block_on(limited)) {
             Ok(Ok(())) => Ok(Verdict::Passed),
             Ok(Err(_)) => Err(format!("did not end within {} s", CASE_LIMIT.as_secs())),
-            Err(panic) => Err(text(&*panic)),
+            Err(text) => Err(text),
         }
     }
+}
+
+thread_local! {
+    /// Inside a case: where its latest panic was.
+    static PANICKED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`; a panic in it is answered as text with its place instead of being printed.
+fn caught<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |info| {
+            let place = info.location().map_or(String::new(), ToString::to_string);
+            let in_case = PANICKED.with_borrow_mut(|panicked| panicked.replace(place).is_some());
+            if !in_case {
+                PANICKED.set(None);
+                before(info);
+            }
+        }));
+    });
+    PANICKED.set(Some(String::new()));
+    let result = catch_unwind(AssertUnwindSafe(body));
+    let place = PANICKED.take().unwrap_or_default();
+    result.map_err(|panic| format!("{place}: {}", text(&*panic)))
 }
 
 fn text(panic: &(dyn std::any::Any + Send)) -> String {
