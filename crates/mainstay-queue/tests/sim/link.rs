@@ -1,0 +1,359 @@
+//! The line between one process and the store: it can be cut, it fails reads on demand, and it reports every claim.
+
+use crate::seen::{ClaimCall, Run, Seen};
+use async_trait::async_trait;
+use mainstay_env::{Env, yield_now};
+use mainstay_store::*;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What a process's line does at the moment.
+#[derive(Debug, Default)]
+struct Line {
+    /// Calls wait until it is mended.
+    cut: bool,
+    /// So many ticks fail.
+    failing_reads: u32,
+    /// Calls made since the start, by kind.
+    claims: u64,
+    ticks: u64,
+    reads_failed: u64,
+}
+
+/// Steers one line; clones steer the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Switch {
+    line: Arc<Mutex<Line>>,
+    mended: Arc<Notify>,
+}
+
+impl Switch {
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing gets through until the line is mended; what waits then goes on.
+    pub(crate) fn cut(&self) {
+        self.lock().cut = true;
+    }
+
+    pub(crate) fn mend(&self) {
+        let mut line = self.lock();
+        (line.cut, line.failing_reads) = (false, 0);
+        drop(line);
+        self.mended.notify_waiters();
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.lock().cut
+    }
+
+    pub(crate) fn fail_reads(&self, count: u32) {
+        self.lock().failing_reads = count;
+    }
+
+    /// Claims and ticks that reached the line.
+    pub(crate) fn calls(&self) -> (u64, u64) {
+        let line = self.lock();
+        (line.claims, line.ticks)
+    }
+
+    /// Ticks that failed on demand.
+    pub(crate) fn reads_failed(&self) -> u64 {
+        self.lock().reads_failed
+    }
+
+    async fn open(&self) {
+        loop {
+            let mended = self.mended.notified();
+            if !self.is_cut() {
+                return;
+            }
+            mended.await;
+        }
+    }
+
+    fn takes_a_failure(&self) -> bool {
+        let mut line = self.lock();
+        if line.failing_reads == 0 {
+            return false;
+        }
+        line.failing_reads -= 1;
+        line.reads_failed += 1;
+        true
+    }
+}
+
+/// A store behind a line.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) switch: Switch,
+    pub(crate) run: Run,
+    pub(crate) seen: Seen,
+    /// No younger beat may be taken for a standing one.
+    pub(crate) ttl: Duration,
+}
+
+impl Linked {
+    /// A read: others run before and after it, as across a network.
+    async fn read<T>(&self, call: impl Future<Output = T>) -> T {
+        self.go().await;
+        let answer = call.await;
+        self.come().await;
+        answer
+    }
+
+    /// A write of rows: the checker looks at them as soon as this poll is over.
+    async fn write<T>(&self, what: impl fmt::Debug, call: impl Future<Output = T>) -> T {
+        self.go().await;
+        let answer = call.await;
+        self.seen.lock().wrote(None, None);
+        self.tell(|| format!("{what:?}"));
+        self.come().await;
+        answer
+    }
+
+    /// A write of queues or versions.
+    async fn register<T>(&self, call: impl Future<Output = T>) -> T {
+        self.go().await;
+        let answer = call.await;
+        self.seen.lock().registry = true;
+        self.come().await;
+        answer
+    }
+
+    async fn go(&self) {
+        yield_now().await;
+        self.switch.open().await;
+    }
+
+    fn tell(&self, line: impl FnOnce() -> String) {
+        self.seen.tell_reader(self.inner.env().monotonic(), || format!("{:?} {}", self.run.0, line()));
+    }
+
+    async fn come(&self) {
+        yield_now().await;
+        self.switch.open().await;
+    }
+}
+
+#[async_trait]
+impl WriteStore for Linked {
+    async fn commit(&self, units: &[Unit]) -> Result<Committed> {
+        self.write(units, self.inner.commit(units)).await
+    }
+}
+
+#[async_trait]
+impl WorkflowStore for Linked {
+    async fn workflow_standing(&self, ids: &[WorkflowId]) -> Result<Vec<Standing>> {
+        self.read(self.inner.workflow_standing(ids)).await
+    }
+
+    async fn workflow_rows(&self, ids: &[WorkflowId]) -> Result<Vec<Option<WorkflowRow>>> {
+        self.read(self.inner.workflow_rows(ids)).await
+    }
+
+    async fn workflow_steps(&self, request: ReadSteps) -> Result<Steps> {
+        self.read(self.inner.workflow_steps(request)).await
+    }
+
+    async fn workflow_input(&self, id: &WorkflowId) -> Result<Option<Payload>> {
+        self.read(self.inner.workflow_input(id)).await
+    }
+
+    async fn workflow_holder(&self, queue: &QueueName, key: &DedupKey) -> Result<Option<WorkflowId>> {
+        self.read(self.inner.workflow_holder(queue, key)).await
+    }
+}
+
+#[async_trait]
+impl QueueStore for Linked {
+    async fn queue_claim(&self, request: Claim) -> Result<Claimed> {
+        self.switch.lock().claims += 1;
+        let at = self.note(&request);
+        self.go().await;
+        let answer = self.inner.queue_claim(request.clone()).await;
+        if let Ok(claimed) = &answer {
+            let ids: Vec<_> = claimed.rows.iter().map(|row| &row.row.id).collect();
+            self.tell(|| format!("claim on {}: {ids:?} {:?} of {:?}", request.queue, claimed.stop, request.executor));
+            let mut state = self.seen.lock();
+            state.version += 1;
+            state.wrote(Some(claimed.now), Some((self.run.clone(), request)));
+            if let Some(label) = met(&claimed.stop) {
+                state.note(label);
+            }
+            state.claims[at].reply = Some(claimed.clone());
+        }
+        self.come().await;
+        answer
+    }
+
+    async fn queue_probe(&self, request: Probe) -> Result<Probed> {
+        self.read(self.inner.queue_probe(request)).await
+    }
+
+    async fn queue_audit(&self, request: Audit) -> Result<Audited> {
+        let answer = self.read(self.inner.queue_audit(request.clone())).await;
+        self.tell(|| format!("{request:?}: {answer:?}"));
+        answer
+    }
+}
+
+impl Linked {
+    /// Remembers whose executor this is, and when its beat arrived.
+    fn beaten(&self, executor: &ExecutorId, beaten: Option<&Beaten>) {
+        let mut state = self.seen.lock();
+        state.executors.insert(executor.clone(), self.run.clone());
+        match beaten {
+            Some(Beaten::Alive) => drop(state.beats.insert(executor.clone(), self.inner.env().monotonic())),
+            Some(_) => state.note("lease lost"),
+            None => {}
+        }
+    }
+
+    fn note(&self, request: &Claim) -> usize {
+        let mut state = self.seen.lock();
+        if state.stopped.contains(&self.run) {
+            state.violation(format!("{:?} sent a claim on {} after it had stopped", self.run, request.queue));
+        }
+        let slots = state.slots(&self.run, &request.queue);
+        let freed = state.freed.remove(&(self.run.clone(), request.queue.clone())).unwrap_or(0);
+        let sent = self.inner.env().monotonic();
+        let call = ClaimCall { run: self.run.clone(), sent, request: request.clone(), slots, freed, reply: None };
+        state.claims.push(call);
+        state.version += 1;
+        state.claims.len() - 1
+    }
+}
+
+/// The limit or refusal that a claim met, as the statistics call it.
+fn met(stop: &Stop) -> Option<&'static str> {
+    match stop {
+        Stop::Limit(Reach::Fleet) => Some("limit: fleet"),
+        Stop::Limit(_) => Some("limit: process"),
+        Stop::RateIn(_) => Some("limit: rate"),
+        Stop::Contended => Some("claim: contended"),
+        Stop::Stale(_) => Some("claim: stale"),
+        Stop::NoQueue => Some("claim: no queue"),
+        Stop::Unleased => Some("claim: unleased"),
+        _ => None,
+    }
+}
+
+#[async_trait]
+impl Registry for Linked {
+    async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
+        self.register(self.inner.queue_register(request)).await
+    }
+
+    async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
+        self.register(self.inner.queue_update(request)).await
+    }
+
+    async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool> {
+        self.register(self.inner.queue_delete(app, name)).await
+    }
+
+    async fn queue_list(&self, app: &AppName) -> Result<Vec<Queue>> {
+        self.read(self.inner.queue_list(app)).await
+    }
+
+    async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
+        self.register(self.inner.version_register(app, version)).await
+    }
+
+    async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
+        self.register(self.inner.version_promote(app, version)).await
+    }
+
+    async fn version_list(&self, app: &AppName) -> Result<Vec<Version>> {
+        self.read(self.inner.version_list(app)).await
+    }
+}
+
+#[async_trait]
+impl ExecutorStore for Linked {
+    async fn lease_beat(&self, request: Beat) -> Result<Beaten> {
+        self.go().await;
+        let executor = request.executor.clone();
+        let answer = self.inner.lease_beat(request).await;
+        self.beaten(&executor, answer.as_ref().ok());
+        self.come().await;
+        answer
+    }
+
+    async fn lease_list(&self, app: &AppName) -> Result<Leases> {
+        self.read(self.inner.lease_list(app)).await
+    }
+
+    async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver> {
+        self.go().await;
+        let (asker, executor) = (self.run.clone(), request.executor.clone());
+        let answer = self.inner.lease_take_over(request).await;
+        self.tell(|| format!("take-over of {executor}: {answer:?}"));
+        if let Ok(TakenOver::Rows { .. }) = &answer {
+            let now = self.inner.env().monotonic();
+            let mut state = self.seen.lock();
+            state.wrote(None, None);
+            state.note("take-over");
+            let own = state.executors.get(&executor) == Some(&asker);
+            let beat = state.beats.get(&executor).copied();
+            if let Some(beat) = beat.filter(|beat| !own && now.since(*beat) < self.ttl) {
+                let age = now.since(beat);
+                state.violation(format!("invariant 51: {asker:?} took over {executor}, whose beat is {age:?} old"));
+            }
+        }
+        self.come().await;
+        answer
+    }
+}
+
+#[async_trait]
+impl Maintenance for Linked {
+    async fn tick(&self, request: Tick) -> Result<Ticked> {
+        self.switch.lock().ticks += 1;
+        if self.switch.takes_a_failure() {
+            return Err(StoreError::new(ErrorKind::Unavailable, "tick").with_source("a read that fails on demand"));
+        }
+        self.go().await;
+        let executor = request.beat.as_ref().map(|beat| beat.executor.clone());
+        let answer = self.inner.tick(request).await;
+        if let (Some(executor), Ok(ticked)) = (&executor, &answer) {
+            self.beaten(executor, ticked.beat.as_ref());
+        }
+        if let Ok(ticked) = &answer {
+            self.tell(|| format!("tick: beat {:?} {executor:?} leases {:?}", ticked.beat, ticked.leases));
+            self.seen.lock().wrote(Some(ticked.now), None);
+        }
+        self.come().await;
+        answer
+    }
+
+    async fn collect(&self, request: Collect) -> Result<Collected> {
+        self.write("collect", self.inner.collect(request)).await
+    }
+}
+
+// The engine uses no optional part of the contract.
+impl SignalStore for Linked {}
+impl ScheduleStore for Linked {}
+impl AdminStore for Linked {}
+
+impl Store for Linked {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn env(&self) -> &Env {
+        self.inner.env()
+    }
+
+    fn wakeups(&self) -> &Wakeups {
+        self.inner.wakeups()
+    }
+}

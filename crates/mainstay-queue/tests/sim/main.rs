@@ -1,0 +1,12 @@
+//! The engine over memory with a virtual clock: random sequences of actions and faults, and named properties.
+
+mod bodies;
+mod coverage;
+mod ledger;
+mod link;
+mod plan;
+mod process;
+mod random;
+mod seen;
+mod watch;
+mod world;
