@@ -1,0 +1,72 @@
+//! Hints for other processes: written beside what they speak of, read by whoever sees that the file has changed.
+
+use mainstay_store::Wakeup;
+use rusqlite::Connection;
+
+use crate::error::unreadable;
+use crate::sql::{self, Cached};
+
+/// Most hints of one transaction; beyond it they say [`Wakeup::All`], so that a large batch writes no large row.
+const MOST: usize = 512;
+
+/// How many transactions' hints are kept for a process that looks late. It looks every 10 ms while it works.
+const KEPT: i64 = 256;
+
+/// How many hints are written between two trimmings.
+const TRIM_EVERY: i64 = 64;
+
+/// How far one process has read and written the hints of the file.
+#[derive(Debug)]
+pub(crate) struct Hints {
+    seen: i64,
+}
+
+impl Hints {
+    /// Hears of what comes from now on.
+    pub(crate) fn from_now(conn: &Connection) -> rusqlite::Result<Self> {
+        let seen = conn.maybe(sql::HINTS_LAST, [], |row| row.get(0))?.unwrap_or(0);
+        Ok(Self { seen })
+    }
+
+    /// What other processes have written since the last look.
+    pub(crate) fn look(&mut self, conn: &Connection) -> rusqlite::Result<Vec<Wakeup>> {
+        let rows: Vec<(i64, String)> =
+            conn.list(sql::HINTS_SINCE, [self.seen], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut heard = Vec::new();
+        for (seq, text) in rows {
+            if seq != self.seen + 1 {
+                heard.push(Wakeup::All);
+            }
+            let hints: Vec<Wakeup> = serde_json::from_str(&text).map_err(|error| unreadable("hints", error))?;
+            heard.extend(hints);
+            self.seen = seq;
+        }
+        Ok(sorted(heard))
+    }
+
+    /// Writes the hints of a transaction. Called inside it, after a look, so that no foreign row is passed over.
+    pub(crate) fn write(&mut self, conn: &Connection, hints: &[Wakeup]) -> rusqlite::Result<i64> {
+        let text =
+            serde_json::to_string(hints).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let seq: i64 = conn.exactly(sql::HINTS_ADD, [text], |row| row.get(0))?;
+        if seq % TRIM_EVERY == 0 {
+            conn.run(sql::HINTS_TRIM, [seq - KEPT])?;
+        }
+        Ok(seq)
+    }
+
+    /// Passes over what this process wrote itself, once it has committed.
+    pub(crate) fn wrote(&mut self, seq: i64) {
+        self.seen = self.seen.max(seq);
+    }
+}
+
+/// Each hint once, and no more than a subscriber can use.
+pub(crate) fn sorted(mut hints: Vec<Wakeup>) -> Vec<Wakeup> {
+    hints.sort_unstable();
+    hints.dedup();
+    if hints.len() > MOST || hints.contains(&Wakeup::All) {
+        return vec![Wakeup::All];
+    }
+    hints
+}
