@@ -1,5 +1,7 @@
 //! Submits and forks: the effects that make rows.
 
+use std::time::Duration;
+
 use mainstay_store::{
     Created, EffectReply, Fork, OnExisting, OnHeld, Place, Refusal, Status, Submit, When, WorkflowRow,
 };
@@ -51,7 +53,7 @@ impl Operation<'_> {
         row.codec = submit.codec.clone();
         row.parent = submit.parent.clone();
         row.schedule = submit.schedule.clone();
-        row.timeout = submit.timeout;
+        row.timeout = submit.timeout.map(whole_millis);
         row.attributes = submit.attributes.clone();
         row.dedup = submit.dedup.as_ref().map(|dedup| dedup.key.clone());
         row.deadline = submit.deadline.map(|deadline| deadline.resolve(now));
@@ -124,6 +126,12 @@ fn created(record: &Record) -> EffectReply {
     created.deadline = record.row.deadline;
     created.fence = record.fence().filter(|_| record.owner.as_ref().is_some_and(|owner| owner.direct));
     EffectReply::Created(created)
+}
+
+/// As a database keeps a duration: without what is below a millisecond, and never too long for a signed number.
+fn whole_millis(duration: Duration) -> Duration {
+    const MOST: u64 = i64::MAX as u64;
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(MOST).min(MOST))
 }
 
 fn conflict(row: &WorkflowRow) -> Refusal {

@@ -83,7 +83,7 @@ record! {
             delay_until: Timestamp,
             /// When it is cancelled unless ended.
             deadline: Timestamp,
-            /// Budget of one execution; becomes a deadline at the first claim.
+            /// Budget of one execution, in whole milliseconds; becomes a deadline at the first claim.
             timeout: Duration,
             /// A JSON object for searching.
             attributes: Payload,
