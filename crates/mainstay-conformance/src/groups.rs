@@ -6,11 +6,18 @@ mod claim;
 mod eligible;
 mod fence;
 mod forks;
+mod lease;
+mod limits;
 mod moves;
 mod order;
 mod reads;
+mod registry;
+mod restart;
+mod server_time;
 mod steps;
 mod submit;
+mod tick;
+mod time;
 mod units;
 
 use crate::case::Case;
@@ -28,7 +35,14 @@ pub(crate) fn all() -> Vec<Case> {
         fence::CASES,
         claim::CASES,
         eligible::CASES,
+        tick::CASES,
+        registry::CASES,
+        limits::CASES,
         order::CASES,
+        lease::CASES,
+        time::CASES,
+        server_time::CASES,
+        restart::CASES,
         capabilities::CASES,
     ]
     .concat()

@@ -1,8 +1,7 @@
 //! Group `claim`: which rows a claim may take, what comes with them, the registry of versions, and the probe.
 
 use mainstay_store::{
-    Claim, Input, Place, Probe, Registered, Status, Steps, Stop, Submit, Version, VersionReply, WorkflowId,
-    wire,
+    Claim, Input, Place, Probe, Registered, Status, Steps, Stop, Submit, Version, VersionReply, WorkflowId, wire,
 };
 
 use crate::desk::{APP, Desk, E1, Q, V1, WORK, field, ms, rows, step, success, texts};
