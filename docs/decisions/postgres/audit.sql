@@ -1,5 +1,5 @@
--- One page of what an executor owns, by the pending index; there is none by executor. `limit` bounds the rows looked at:
--- a page may hold none of the executor's and still have a `next`.
+-- One page of what an executor owns, by the pending index; there is none by executor. `limit` bounds the rows looked
+-- at: a page may hold none of the executor's and still have a `next`.
 -- name: queue_audit
 -- params: now executor after_created after_id limit
 WITH page AS MATERIALIZED (

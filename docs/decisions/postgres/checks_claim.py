@@ -134,11 +134,14 @@ def a_claim_sent_again_returns_the_rows_of_its_token(server, a):
     first = plain(a, room=2)[0]
     add(a, "other", status="PENDING", owner_xid="T9", executor_id=EXECUTOR)
     again = split(a.flight(("claim_repeat", {k: claim()[k] for k in
-                  "now system claim_bytes row_bytes queue token".split()}))[0])[0]  # fmt: skip
+                  "now system claim_bytes row_bytes queue token executor".split()}))[0])[0]  # fmt: skip
     equal(again, [{**r, "latest": None} for r in first])
     none = split(a.flight(("claim_repeat", {**{k: claim()[k] for k in
-                 "now system claim_bytes row_bytes queue".split()}, "token": "T8"}))[0])  # fmt: skip
+                 "now system claim_bytes row_bytes queue executor".split()}, "token": "T8"}))[0])  # fmt: skip
     equal((none[0], none[2]["state"]), ([], "open"))
+    dead = split(a.flight(("claim_repeat", {**{k: claim()[k] for k in
+                 "now system claim_bytes row_bytes queue token".split()}, "executor": "gone~1"}))[0])  # fmt: skip
+    equal((dead[0], dead[2]["state"]), ([], "unleased"))
 
 
 def recorded_steps_come_with_every_row_whatever_its_attempts(server, a):
@@ -183,15 +186,15 @@ def a_hole_is_skipped_and_hides_nothing_outside_it(server, a):
     add(a, "live", created_at=200)
     args = {k: claim()[k] for k in "queue app version names classes configs".split()}
     hole = a.flight(("claim_hole", args))[0][0]
-    equal(hole, {"hole_latest": "t", "hole_priority": "0", "hole_from": "100", "hole_to": "200"})
-    add(a, "first", created_at=50), add(a, "tie", created_at=200), add(a, "low", priority=1, created_at=10)
+    equal(hole, {"hole_latest": "t", "hole_priority": "0", "hole_to": "200"})
+    add(a, "tie", created_at=200), add(a, "low", priority=1, created_at=10)
     add(a, "high", priority=-1, created_at=900)
-    equal(ids(plain(a, **hole)[0]), ["high", "first", "live", "tie", "low"])
+    equal(ids(plain(a, **hole)[0]), ["high", "live", "tie", "low"])
     add(a, "inside", created_at=120)
     equal(ids(plain(a, token="T2", **hole)[0]), [])
     equal(ids(plain(a, token="T3", **{**hole, "hole_latest": "f"})[0]), ["inside"], "a hole of another standing")
     hole = a.flight(("claim_hole", args))[0][0]
-    equal((hole["hole_from"], hole["hole_to"]), ("100", "150"))
+    equal((hole["hole_priority"], hole["hole_to"]), ("0", "150"), "behind the last row, none being live")
 
 
 def a_claim_with_a_fleet_limit_takes_what_is_free_and_counts_every_running_row(server, a):

@@ -31,14 +31,15 @@ class Threads:
             finally:
                 conn.close()
 
-        thread = threading.Thread(target=body)
+        thread = threading.Thread(target=body, daemon=True)
         thread.start()
         self.threads.append(thread)
         return self
 
     def join(self):
         for thread in self.threads:
-            thread.join()
+            thread.join(20)
+            assert not thread.is_alive(), "a session never came back"
         if self.errors:
             raise self.errors[0]
         return self.results
@@ -185,6 +186,18 @@ def a_take_over_waits_for_a_direct_start_under_way_and_takes_its_row(server, a):
     a.flight("COMMIT")
     equal(work.join(), [("ended", ["w"], False)])
     watch.close()
+
+
+def a_direct_start_that_met_a_take_over_waits_and_is_unleased(server, a):
+    basics(a), lease(a, "dead~1")
+    a.flight("BEGIN", ("take_over_lease", {"system": SYSTEM, "executor": "dead~1", "beat": 1}))
+    start = {"ord": 1, "id": "w", "token": "A", "executor": "dead~1", "queue": None}
+    work = Threads(server).start(lambda conn: commit(conn, [(1, None, None)], submits_of=[start]))
+    watch = server.open(DB, prepared=False)
+    assert wait_for_lock(watch), "the start did not wait"
+    a.flight("COMMIT")
+    equal([r["verdict"] for r in work.join()[0]["commit_judge"]], ["unleased"])
+    equal(watch.one("SELECT count(*) FROM dbos.workflow_status"), "0")
 
 
 def take_overs_against_claims_strand_nothing(server, a):

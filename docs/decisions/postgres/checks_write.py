@@ -31,14 +31,6 @@ def commit(conn, units, now=5000, submits_of=(), end="COMMIT", fences=(), cancel
     if submits_of:
         insert, judge = submits(*submits_of, now=now)
         calls += [("commit_submit", insert), ("commit_judge", judge)]
-    if steps:
-        calls.append(("commit_steps", {
-            "now": now, "step_ords": [s[0] for s in steps], "step_ids": [s[1] for s in steps],
-            "positions": [s[2] for s in steps], "step_names": [s[3] for s in steps], "outputs": [s[4] for s in steps],
-            "errors": [None] * len(steps), "wakes": [s[5] if len(s) > 5 else None for s in steps],
-            "children": [s[6] if len(s) > 6 else None for s in steps], "step_codecs": [None] * len(steps),
-            "step_apps": [APP] * len(steps), "tooks": [3] * len(steps),
-        }))  # fmt: skip
     if takes:
         calls.append(("commit_takes", {"take_ords": [t[0] for t in takes], "take_positions": [t[2] for t in takes],
                                        "messages": [t[3] for t in takes]}))  # fmt: skip
@@ -56,10 +48,19 @@ def commit(conn, units, now=5000, submits_of=(), end="COMMIT", fences=(), cancel
         }))  # fmt: skip
     if cancels:
         calls.append(("commit_cancels", {"now": now, "cancel_ords": [c[0] for c in cancels],
-                                         "cancel_ids": [c[1] for c in cancels]}))  # fmt: skip
+                                         "cancel_effects": [0] * len(cancels), "cancel_ids": [c[1] for c in cancels]}))  # fmt: skip
     if gives:
         calls.append(("commit_give_back", {"now": now, "give_ords": [g[0] for g in gives], "give_ids": [g[1] for g in gives],
                                            "give_delays": [g[2] for g in gives], "fallback": FALLBACK}))  # fmt: skip
+    if steps:
+        calls.append(("commit_steps", {
+            "now": now, "step_ords": [s[0] for s in steps], "step_ids": [s[1] for s in steps],
+            "positions": [s[2] for s in steps], "step_names": [s[3] for s in steps], "outputs": [s[4] for s in steps],
+            "errors": [None] * len(steps), "wakes": [s[5] if len(s) > 5 else None for s in steps],
+            "children": [s[6] if len(s) > 6 else None for s in steps], "step_codecs": [None] * len(steps),
+            "step_apps": [APP] * len(steps), "tooks": [3] * len(steps),
+            "answers": [s[7] if len(s) > 7 else None for s in steps],
+        }))  # fmt: skip
     if end:
         calls.append(end)
     replies = conn.flight(*calls)
@@ -105,11 +106,11 @@ def a_mixed_batch_commits_the_good_units_and_refuses_the_others_without_an_abort
     equal([(r["ord"], r["verdict"], r["holder"], r["name"]) for r in got["commit_judge"]],
           [("7", "held", "holder", None), ("8", "created", None, "f"), ("16", "conflict", None, "g")])  # fmt: skip
     equal([(r["id"], r["position"]) for r in got["commit_steps"]], [("w1", "0"), ("w4", "0"), ("w7", "0")])
-    equal(got["commit_cancels"], [{"ord": "15", "id": "victim", "executor_id": None}])
+    equal(got["commit_cancels"], [{"ord": "15", "effect": "0", "id": "victim", "executor_id": None}])
     stored = a.query("SELECT workflow_uuid, function_id, output, started_at_epoch_ms, completed_at_epoch_ms "
                      "FROM dbos.operation_outputs ORDER BY 1, 2")  # fmt: skip
     equal(stored, [["w1", "0", "1", "4997", "5000"], ["w2", "0", "10", None, None], ["w4", "0", "hi", "4997", "5000"],
-                   ["w7", "0", "5250", "4997", "5000"]])  # fmt: skip
+                   ["w7", "0", "5250", "4997", "5250"]])  # fmt: skip
     equal([status(a, i) for i in ("w1", "w3", "e1", "victim", "ended", "w6-0", "taken")],
           ["PENDING", "SUCCESS", "ENQUEUED", "CANCELLED", "SUCCESS", None, "ENQUEUED"])  # fmt: skip
     equal(a.query("SELECT message_uuid, consumed, consumed_by_function_id FROM dbos.notifications ORDER BY 1"),
@@ -132,13 +133,21 @@ def an_outcome_has_the_shape_of_its_row(server, a):
     equal(a.query("SELECT workflow_uuid, output FROM dbos.workflow_output"), [["split", "1"]])
 
 
+def a_cancel_made_in_a_body_is_recorded_with_what_it_moved(server, a):
+    basics(a), running(a, "w", "x"), add(a, "b"), add(a, 'A"'), add(a, "ended", status="ERROR")
+    commit(a, [(1, "w", "T1"), (2, "x", "T1")], cancels=[(1, "b"), (1, "ended"), (1, 'A"'), (2, "ended")],
+           steps=[(1, "w", 0, "cancel", None, None, None, "1/0"), (2, "x", 0, "cancel", None, None, None, "2/0")])  # fmt: skip
+    stored = a.query("SELECT output FROM dbos.operation_outputs ORDER BY workflow_uuid")
+    equal(stored, [['["A\\"","b"]'], ["[]"]])
+
+
 def a_submit_is_its_own_again_by_token_and_joins_or_conflicts_else(server, a):
     basics(a)
     first = {"ord": 1, "id": "w", "token": "A", "input": '"a"'}
     equal([r["verdict"] for r in commit(a, [(1, None, None)], submits_of=[first])["commit_judge"]], ["created"])
     for more, wanted in (
         ({}, "created"), ({"token": "B"}, "existing"), ({"token": "B", "keep": False}, "exists"),
-        ({"token": "B", "name": "g"}, "conflict"), ({"token": "B", "class": "C"}, "conflict"),
+        ({"token": "B", "name": "g"}, "conflict"), ({"name": "g"}, "conflict"), ({"token": "B", "class": "C"}, "conflict"),
     ):  # fmt: skip
         got = commit(a, [(1, None, None)], submits_of=[{**first, "input": '"b"', **more}])["commit_judge"]
         equal([r["verdict"] for r in got], [wanted], more)
@@ -174,6 +183,16 @@ def a_reused_id_finds_nothing_that_an_earlier_workflow_left(server, a):
     equal(a.query("SELECT inputs, retention_timestamp FROM dbos.workflow_input"), [["new", "5000"]])
     equal(a.one("SELECT (SELECT count(*) FROM dbos.operation_outputs) + (SELECT count(*) FROM dbos.workflow_output)"), "0")
     equal((row(a, "w")["status"], row(a, "w")["delay_until_epoch_ms"]), ("DELAYED", 5050))
+
+
+def moments_are_resolved_against_the_store_s_clock(server, a):
+    basics(a)
+    commit(a, [(1, None, None)], submits_of=[{"ord": 1, "id": id, "token": id, **more} for id, more in {
+        "past": {"due": 10, "life": 30}, "soon": {"delay": 0, "deadline": 7}, "run": {"queue": None, "executor": EXECUTOR, "timeout": 9},
+        "queued": {"timeout": 9},
+    }.items()])  # fmt: skip
+    got = {i: [row(a, i)[k] for k in ("status", "delay_until_epoch_ms", "workflow_deadline_epoch_ms")] for i in ("past", "soon", "run", "queued")}
+    equal(got, {"past": ["DELAYED", 10, 5030], "soon": ["DELAYED", 5000, 7], "run": ["PENDING", None, 5009], "queued": ["ENQUEUED", None, None]})
 
 
 def a_give_back_returns_the_row_now_or_later_and_voids_the_fence(server, a):
@@ -304,15 +323,18 @@ def an_idle_tick_takes_no_transaction_id(server, a):
 def a_beat_opens_a_lease_once(server, a):
     basics(a)
     call = ("lease_open", {"system": SYSTEM, "executor": "new~1", "app": APP})
-    a.flight(call), a.flight(("lease_beat", {"system": SYSTEM, "executor": "new~1", "beat": 4})), a.flight(call)
-    equal(a.one("SELECT beat FROM mainstay.leases WHERE executor = 'new~1'"), "4")
+    equal(a.flight(call)[0], [{"beat": "1"}])
+    a.flight(("lease_beat", {"system": SYSTEM, "executor": "new~1", "beat": 4}))
+    equal(a.flight(call)[0], [{"beat": "4"}])
+    a.query("UPDATE mainstay.leases SET ended = true")
+    equal(a.flight(call)[0], [], "a lease that a take-over has ended")
     equal(a.flight(("lease_beat", {"system": SYSTEM, "executor": "none~1", "beat": 4}))[0], [])
 
 
 def probe(conn, queues, holes=None, **over):
     base = {k: claim()[k] for k in "now app version names classes configs".split()}
     n = len(queues)
-    holes = holes or {"hole_priorities": [None] * n, "hole_froms": [None] * n, "hole_tos": [None] * n, "hole_latests": [None] * n}
+    holes = holes or {"hole_priorities": [None] * n, "hole_tos": [None] * n, "hole_latests": [None] * n}
     return conn.flight(("queue_probe", {**base, "queues": queues, **holes, **over}))[0][0]
 
 
@@ -323,7 +345,7 @@ def a_probe_names_the_queues_with_an_eligible_row_in_the_order_asked(server, a):
     add(a, "e", queue_name="foreign", application_name="other"), add(a, "g", status="DELAYED", delay_until_epoch_ms=9000)
     got = probe(a, ["yes", "old", "pending", "last", "foreign", "empty"][::-1])
     equal((got["due"], got["next_due"]), ("{last,yes}", "9000"))
-    hole = {"hole_priorities": [0], "hole_froms": [1000], "hole_tos": [1001], "hole_latests": [True]}
+    hole = {"hole_priorities": [0], "hole_tos": [1001], "hole_latests": [True]}
     equal(probe(a, ["yes"], hole)["due"], "{}")
     equal(probe(a, ["yes"], {**hole, "hole_latests": [False]})["due"], "{yes}")
 

@@ -20,9 +20,11 @@ entry AS MATERIALIZED (
 )
 SELECT set_config('mainstay.claim', entry.state, true) AS state FROM entry
 
--- What Admission asked for, each count bounded by its limit; a limit of NULL is not counted. A start of ours is a row of
--- mainstay.starts; a foreign one is a flagged row whose executor carries no `~`. `oldest` is the first of the latest
--- `starts_limit` starts: a window opens when that one leaves it.
+-- What Admission asked for, each count bounded by its limit; a limit of NULL is not counted. A start of ours is a row
+-- of mainstay.starts; a foreign one is a flagged row whose executor carries no `~`. `oldest` is the first of the
+-- latest `starts_limit` starts: a window opens when that one leaves it. The status of a count comes from a sub-select:
+-- `status = 'PENDING'` as a literal implies the predicate of idx_workflow_status_pending, and the count then walks
+-- every pending row of the database.
 -- name: fleet_counts
 -- params: now system queue app revision running_limit starts_limit period_ms
 WITH t AS MATERIALIZED (
@@ -58,25 +60,27 @@ starts AS MATERIALIZED (
     ) s
 )
 SELECT m.now, m.state, m.queue_row,
-    (SELECT count(*) FROM (SELECT 1 FROM dbos.workflow_status w WHERE w.queue_name = $3 AND w.status = 'PENDING'
-        AND (w.application_name = $4 OR w.application_name IS NULL) LIMIT (SELECT running_limit FROM m)) p) AS running,
+    (SELECT count(*) FROM (SELECT 1 FROM dbos.workflow_status w
+        WHERE w.queue_name = $3 AND w.status IN ('ENQUEUED', 'PENDING') AND w.status = (SELECT 'PENDING')
+            AND (w.application_name = $4 OR w.application_name IS NULL)
+        ORDER BY w.priority, w.created_at LIMIT (SELECT running_limit FROM m)) p) AS running,
     least((SELECT coalesce(sum(n), 0) FROM starts), m.starts_limit) AS starts,
     (SELECT min(at) FROM starts WHERE upto - n < m.starts_limit) AS oldest
 FROM m
 
 -- Takes what Admission allows, still under the lock; `room` is its total. The revision is judged once more.
 -- name: fleet_take
--- params: now system claim_bytes row_bytes queue executor app version token revision room names classes configs caps park_error hole_priority hole_from hole_to hole_latest
+-- params: now system claim_bytes row_bytes queue executor app version token revision room names classes configs caps park_error hole_priority hole_to hole_latest
 WITH RECURSIVE t AS MATERIALIZED (
     SELECT coalesce($1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint) AS now
 ),
 entry AS MATERIALIZED (SELECT current_setting('mainstay.claim') AS state)
 -- parts: part_queue part_pick part_flip part_starts part_rows
 
--- The one-trip form: `counted` narrows the room by the queue's concurrency, or by its window when it has no other limit.
--- The caller compares `taken_room` with Admission for the stop; a test holds the arithmetic against it.
+-- The one-trip form: `counted` narrows the room by the queue's concurrency, or by its window when it has no other
+-- limit. The caller compares `taken_room` with Admission for the stop; a test holds the arithmetic against it.
 -- name: fleet_one
--- params: now system claim_bytes row_bytes queue executor app version token revision room names classes configs caps park_error hole_priority hole_from hole_to hole_latest running_limit starts_limit period_ms
+-- params: now system claim_bytes row_bytes queue executor app version token revision room names classes configs caps park_error hole_priority hole_to hole_latest running_limit starts_limit period_ms
 WITH RECURSIVE t AS MATERIALIZED (
     SELECT coalesce($1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint) AS now
 ),

@@ -2,8 +2,8 @@
 -- Admission | partition_take, COMMIT. With process limits alone one statement in autocommit: partition_local.
 
 -- Keys that have rows, in rotation order from behind the cursor and around the end, at most `keys_limit` of them, and
--- what Admission asked for of each. A key costs one index descent, not a scan of its rows. `skip` names keys that lately
--- held nothing for this claimer. Foreign starts are read once for all keys, as many as `foreign_limit`.
+-- what Admission asked for of each. A key costs one index descent, not a scan of its rows. `skip` names keys that
+-- lately held nothing for this claimer. Foreign starts are read once for all keys, as many as `foreign_limit`.
 -- name: partition_keys
 -- params: now system queue app cursor keys_limit skip running_limit starts_limit period_ms foreign_limit
 WITH RECURSIVE m AS MATERIALIZED (
@@ -56,9 +56,10 @@ FROM k CROSS JOIN m
 CROSS JOIN LATERAL (
     SELECT count(*) AS running FROM (
         SELECT 1 FROM dbos.workflow_status w
-        WHERE w.queue_name = $3 AND w.status = 'PENDING' AND w.queue_partition_key = k.key
+        WHERE w.queue_name = $3 AND w.status IN ('ENQUEUED', 'PENDING') AND w.status = (SELECT 'PENDING')
+            AND w.queue_partition_key >= k.key AND w.queue_partition_key <= k.key
             AND (w.application_name = $4 OR w.application_name IS NULL)
-        LIMIT m.running_limit
+        ORDER BY w.queue_partition_key, w.priority LIMIT m.running_limit
     ) p
 ) p
 CROSS JOIN LATERAL (
@@ -86,8 +87,8 @@ k AS MATERIALIZED (
 )
 -- parts: part_queue part_keys_pick part_flip part_starts part_rows
 
--- Process limits alone: no lock, no count. `busy` and `busy_running` are the keys that run in this process, with counts;
--- `key_limit` is the limit for one key (NULL: none).
+-- Process limits alone: no lock, no count. `busy` and `busy_running` are the keys that run in this process, with
+-- counts; `key_limit` is the limit for one key (NULL: none).
 -- name: partition_local
 -- params: now system claim_bytes row_bytes queue executor app version token revision room names classes configs caps park_error cursor keys_limit skip busy busy_running key_limit
 -- parts: part_gate part_keys_walk part_queue part_keys_pick part_flip part_rows

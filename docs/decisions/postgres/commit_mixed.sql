@@ -2,11 +2,11 @@
 -- commit_judge,] then a statement for each kind of write in the batch, COMMIT. Kinds that a batch lacks are not sent. A
 -- batch of one kind goes the same way; a client's single Submit could go in autocommit.
 --
--- Units carry an ordinal. The setting mainstay.good holds the ordinals still good; each judging statement narrows it and
--- each write takes only those, so a refused unit writes nothing and nothing is rolled back. What works by kind needs a
--- batch in which no row is touched by two units of different kinds: the backend puts a unit into a second transaction
--- when it follows an outcome or give-back of its own fence, repeats a position, or moves the workflow of another unit's
--- fence.
+-- Units carry an ordinal. The setting mainstay.good holds the ordinals still good; each judging statement narrows it
+-- and each write takes only those, so a refused unit writes nothing and nothing is rolled back. What works by kind
+-- needs a batch in which no row is touched by two units of different kinds: the backend puts a unit into a second
+-- transaction when it follows an outcome or give-back of its own fence, repeats a position, or moves the workflow of
+-- another unit's fence.
 
 -- Executors of direct starts: their leases are held to the commit, before any status row.
 -- name: commit_leases
@@ -78,10 +78,11 @@ good AS MATERIALIZED (
 )
 SELECT bad.* FROM good LEFT JOIN bad ON true ORDER BY bad.ord, bad.position
 
--- Submits, with their inputs in the split shape. DO NOTHING without a target swallows a deduplication clash as well as a
--- taken id. `reusable` marks ids that can recur (a caller's own, a child's): what an orphan left under one is removed.
+-- Submits, with their inputs in the split shape. DO NOTHING without a target swallows a deduplication clash as well as
+-- a taken id. `reusable` marks ids that can recur (a caller's own, a child's): what an orphan left under one is
+-- removed. A moment is given as a duration from now (`delays`, `lives`) or as an instant (`dues`, `deadlines`).
 -- name: commit_submit
--- params: now ords ids tokens names classes configs codecs executors queues keys delays priorities dedups parents apps versions timeouts deadlines attributes schedules users roles all_roles inputs reusable
+-- params: now ords ids tokens names classes configs codecs executors queues keys delays dues priorities dedups parents apps versions timeouts lives deadlines attributes schedules users roles all_roles inputs reusable
 WITH t AS MATERIALIZED (
     SELECT coalesce($1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint) AS now,
         current_setting('mainstay.good')::int[] AS good,
@@ -89,11 +90,11 @@ WITH t AS MATERIALIZED (
 ),
 s AS MATERIALIZED (
     SELECT s.* FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-            $10::text[], $11::text[], $12::bigint[], $13::int[], $14::text[], $15::text[], $16::text[], $17::text[],
-            $18::bigint[], $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[],
-            $26::boolean[])
-        AS s (ord, id, token, name, class, config, codec, executor, queue, key, delay, priority, dedup, parent, app,
-            version, timeout, deadline, attributes, schedule, username, role, roles, input, reusable)
+            $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::int[], $15::text[], $16::text[], $17::text[],
+            $18::text[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[], $24::text[], $25::text[],
+            $26::text[], $27::text[], $28::boolean[])
+        AS s (ord, id, token, name, class, config, codec, executor, queue, key, delay, due, priority, dedup, parent, app,
+            version, timeout, life, deadline, attributes, schedule, username, role, roles, input, reusable)
     WHERE s.ord = ANY ((SELECT good FROM t)::int[])
         AND (s.executor IS NULL OR s.executor = ANY ((SELECT leased FROM t)::text[]))
 ),
@@ -103,10 +104,10 @@ made AS (
         application_name, application_version, workflow_timeout_ms, workflow_deadline_epoch_ms, attributes, schedule_name,
         authenticated_user, assumed_role, authenticated_roles, created_at, updated_at, started_at_epoch_ms,
         recovery_attempts, owner_xid, creator_xid)
-    SELECT s.id, CASE WHEN s.queue IS NULL THEN 'PENDING' WHEN s.delay > 0 THEN 'DELAYED' ELSE 'ENQUEUED' END,
-        s.name, s.class, s.config, s.codec, s.executor, s.queue, s.key, CASE WHEN s.delay > 0 THEN t.now + s.delay END,
+    SELECT s.id, CASE WHEN s.queue IS NULL THEN 'PENDING' WHEN coalesce(s.due, s.delay) IS NULL THEN 'ENQUEUED' ELSE 'DELAYED' END,
+        s.name, s.class, s.config, s.codec, s.executor, s.queue, s.key, coalesce(s.due, t.now + s.delay),
         s.priority, s.dedup, s.parent, s.app, s.version, s.timeout,
-        CASE WHEN s.queue IS NULL THEN coalesce(s.deadline, t.now + s.timeout) ELSE s.deadline END,
+        coalesce(s.deadline, t.now + s.life, CASE WHEN s.queue IS NULL THEN t.now + s.timeout END),
         s.attributes::jsonb, s.schedule, s.username, s.role, s.roles, t.now, t.now,
         CASE WHEN s.queue IS NULL THEN t.now END, CASE WHEN s.queue IS NULL THEN 1 ELSE 0 END,
         CASE WHEN s.queue IS NULL THEN s.token END, s.token
@@ -147,9 +148,9 @@ j AS MATERIALIZED (
     SELECT s.ord, s.id, s.token, w.workflow_uuid AS found, d.workflow_uuid AS holder, w.status, w.owner_xid, w.created_at,
         w.workflow_deadline_epoch_ms AS deadline, w.name, w.class_name, w.config_name, w.output, w.error,
         CASE
-            WHEN w.creator_xid = s.token THEN 'created'
             WHEN w.workflow_uuid IS NOT NULL AND (w.name IS DISTINCT FROM s.name OR w.class_name IS DISTINCT FROM s.class
                 OR w.config_name IS DISTINCT FROM s.config) THEN 'conflict'
+            WHEN w.creator_xid = s.token THEN 'created'
             WHEN w.workflow_uuid IS NOT NULL AND s.keep THEN 'existing'
             WHEN w.workflow_uuid IS NOT NULL THEN 'exists'
             WHEN s.executor IS NOT NULL AND NOT (s.executor = ANY ((SELECT leased FROM t)::text[])) THEN 'unleased'
@@ -178,23 +179,6 @@ SELECT j.ord, j.id, j.verdict, j.holder, j.status, j.owner_xid = j.token AS mine
     CASE WHEN j.verdict = 'existing' AND j.status IN ('ERROR', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED') THEN coalesce(
         (SELECT o.error FROM dbos.workflow_output o WHERE o.workflow_uuid = j.id), j.error) END AS error
 FROM good JOIN j ON true ORDER BY j.ord
-
--- Step rows. `wakes` is a sleep's duration: its output is the store's now plus it. One row back for each written.
--- name: commit_steps
--- params: now step_ords step_ids positions step_names outputs errors wakes children step_codecs step_apps tooks
-WITH t AS MATERIALIZED (
-    SELECT coalesce($1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint) AS now,
-        current_setting('mainstay.good')::int[] AS good
-)
-INSERT INTO dbos.operation_outputs (workflow_uuid, function_id, function_name, output, error, child_workflow_id,
-    serialization, application_name, started_at_epoch_ms, completed_at_epoch_ms)
-SELECT s.id, s.position, s.name, coalesce(s.output, (t.now + s.wake)::text), s.error, s.child, s.codec, s.app,
-    t.now - s.took, t.now
-FROM unnest($2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
-        $11::text[], $12::bigint[])
-    AS s (ord, id, position, name, output, error, wake, child, codec, app, took), t
-WHERE s.ord = ANY ((SELECT good FROM t)::int[])
-RETURNING workflow_uuid AS id, function_id AS position
 
 -- name: commit_takes
 -- params: take_ords take_positions messages
@@ -249,21 +233,31 @@ inline AS (
 )
 SELECT u.workflow_uuid AS id FROM u
 
--- After the outcomes: a cancel that meets one in its batch moves nothing, as if it came later.
+-- After the outcomes: a cancel that meets one in its batch moves nothing, as if it came later. What each effect moved
+-- is kept for the step rows that record it.
 -- name: commit_cancels
--- params: now cancel_ords cancel_ids
+-- params: now cancel_ords cancel_effects cancel_ids
 WITH t AS MATERIALIZED (
     SELECT coalesce($1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint) AS now
 ),
 c AS MATERIALIZED (
-    SELECT c.id, min(c.ord) AS ord FROM unnest($2::int[], $3::text[]) AS c (ord, id)
-    WHERE c.ord = ANY ((SELECT current_setting('mainstay.good')::int[])::int[]) GROUP BY c.id
+    SELECT DISTINCT ON (c.id) c.id, c.ord, c.effect FROM unnest($2::int[], $3::int[], $4::text[]) AS c (ord, effect, id)
+    WHERE c.ord = ANY ((SELECT current_setting('mainstay.good')::int[])::int[]) ORDER BY c.id, c.ord, c.effect
+),
+u AS (
+    UPDATE dbos.workflow_status w SET
+        status = 'CANCELLED', queue_name = NULL, deduplication_id = NULL, owner_xid = NULL, started_at_epoch_ms = NULL,
+        updated_at = greatest(t.now, w.updated_at), completed_at = greatest(t.now, w.updated_at)
+    FROM c, t WHERE w.workflow_uuid = c.id AND w.status NOT IN ('SUCCESS', 'ERROR', 'CANCELLED')
+    RETURNING c.ord, c.effect, w.workflow_uuid AS id, w.executor_id
+),
+answers AS MATERIALIZED (
+    SELECT set_config('mainstay.answers', coalesce((SELECT json_object_agg(x.key, x.ids)::text FROM (
+        SELECT u.ord || '/' || u.effect AS key,
+            '[' || string_agg(to_json(u.id)::text, ',' ORDER BY u.id COLLATE "C") || ']' AS ids
+        FROM u GROUP BY u.ord, u.effect) x), '{}'), true) AS kept
 )
-UPDATE dbos.workflow_status w SET
-    status = 'CANCELLED', queue_name = NULL, deduplication_id = NULL, owner_xid = NULL, started_at_epoch_ms = NULL,
-    updated_at = greatest(t.now, w.updated_at), completed_at = greatest(t.now, w.updated_at)
-FROM c, t WHERE w.workflow_uuid = c.id AND w.status NOT IN ('SUCCESS', 'ERROR', 'CANCELLED')
-RETURNING c.ord, w.workflow_uuid AS id, w.executor_id
+SELECT u.ord, u.effect, u.id, u.executor_id FROM answers LEFT JOIN u ON true ORDER BY u.ord, u.effect, u.id COLLATE "C"
 
 -- Back to the queue, or for later when a delay is given.
 -- name: commit_give_back
@@ -276,9 +270,29 @@ b AS MATERIALIZED (
     WHERE b.ord = ANY ((SELECT current_setting('mainstay.good')::int[])::int[])
 )
 UPDATE dbos.workflow_status w SET
-    status = CASE WHEN b.delay > 0 THEN 'DELAYED' ELSE 'ENQUEUED' END,
-    delay_until_epoch_ms = CASE WHEN b.delay > 0 THEN t.now + b.delay ELSE w.delay_until_epoch_ms END,
+    status = CASE WHEN b.delay IS NULL THEN 'ENQUEUED' ELSE 'DELAYED' END,
+    delay_until_epoch_ms = coalesce(t.now + b.delay, w.delay_until_epoch_ms),
     queue_name = coalesce(nullif(w.queue_name, ''), $5::text), owner_xid = NULL, started_at_epoch_ms = NULL,
     updated_at = greatest(t.now, w.updated_at)
 FROM b, t WHERE w.workflow_uuid = b.id
 RETURNING b.ord, w.workflow_uuid AS id, w.queue_name
+
+-- Step rows, last, because one may record what an effect of its unit did: `answers` names it as `ord/effect`. `wakes`
+-- is a sleep's duration: output and completion are the store's now plus it. One row back for each written.
+-- name: commit_steps
+-- params: now step_ords step_ids positions step_names outputs errors wakes children step_codecs step_apps tooks answers
+WITH t AS MATERIALIZED (
+    SELECT coalesce($1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint) AS now,
+        current_setting('mainstay.good')::int[] AS good,
+        coalesce(nullif(current_setting('mainstay.answers', true), ''), '{}')::json AS answers
+)
+INSERT INTO dbos.operation_outputs (workflow_uuid, function_id, function_name, output, error, child_workflow_id,
+    serialization, application_name, started_at_epoch_ms, completed_at_epoch_ms)
+SELECT s.id, s.position, s.name, coalesce(s.output, (t.now + s.wake)::text,
+        CASE WHEN s.answer IS NOT NULL THEN coalesce(t.answers ->> s.answer, '[]') END), s.error, s.child, s.codec, s.app,
+    t.now - s.took, t.now + coalesce(s.wake, 0)
+FROM unnest($2::int[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
+        $11::text[], $12::bigint[], $13::text[])
+    AS s (ord, id, position, name, output, error, wake, child, codec, app, took, answer), t
+WHERE s.ord = ANY ((SELECT good FROM t)::int[])
+RETURNING workflow_uuid AS id, function_id AS position

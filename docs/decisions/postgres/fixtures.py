@@ -3,7 +3,7 @@
 import pathlib
 
 from statements import prepare_all
-from wire import Conn, literal
+from wire import SETTINGS, Conn, literal
 
 SYSTEM, APP, VERSION, EXECUTOR = "dbos", "shop", "v2", "shop~1"
 TABLES = (
@@ -15,14 +15,23 @@ TABLES = (
 class Server:
     """The private server: opens connections, makes databases."""
 
-    def __init__(self, directory, port, patches=()):
+    def __init__(self, directory, port, patches=(), settings=None):
         self.directory, self.port, self.patches = directory, port, patches
+        self.settings = {**SETTINGS, **(settings or {})}
+        self.opened = []
 
-    def open(self, database, prepared=True, settings=None):
-        conn = Conn(self.directory, self.port, database, "proof", **({"settings": settings} if settings else {}))
+    def open(self, database, prepared=True):
+        conn = Conn(self.directory, self.port, database, "proof", self.settings)
+        self.opened.append(conn)
         if prepared:
             prepare_all(conn, self.patches)
         return conn
+
+    def close_all(self):
+        """Closes what is open, so that a failed check leaves no lock to the next one."""
+        for conn in self.opened:
+            conn.close()
+        self.opened.clear()
 
     def create(self, database):
         admin = self.open("postgres", prepared=False)
@@ -91,7 +100,7 @@ def status(conn, id):
     return conn.one(f"SELECT status FROM dbos.workflow_status WHERE workflow_uuid = {literal(id)}")
 
 
-NO_HOLE = {"hole_priority": None, "hole_from": None, "hole_to": None, "hole_latest": None}
+NO_HOLE = {"hole_priority": None, "hole_to": None, "hole_latest": None}
 LIMITS = {"running_limit": None, "starts_limit": None, "period_ms": 0}
 
 
@@ -179,8 +188,8 @@ def partitioned(conn, cursor="", keys_limit=64, key_running=None, key_starts=Non
 
 
 SUBMIT = (
-    "ords ids tokens names classes configs codecs executors queues keys delays priorities dedups parents apps versions "
-    "timeouts deadlines attributes schedules users roles all_roles inputs reusable"
+    "ords ids tokens names classes configs codecs executors queues keys delays dues priorities dedups parents apps versions "
+    "timeouts lives deadlines attributes schedules users roles all_roles inputs reusable"
 ).split()
 
 
@@ -188,7 +197,7 @@ def submits(*items, now=5000):
     """Parameters of commit_submit and commit_judge for submits given as dicts with ord, id, token and more."""
     base = {"name": "f", "queue": "q", "priority": 0, "app": APP, "version": VERSION, "input": "[]", "reusable": True}
     one = {p: p if p in ("all_roles", "reusable") else p.rstrip("s") for p in SUBMIT}
-    one |= {"classes": "class", "priorities": "priority", "codecs": "codec", "attributes": "attributes",
+    one |= {"lives": "life", "classes": "class", "priorities": "priority", "codecs": "codec", "attributes": "attributes",
             "all_roles": "all_roles"}  # fmt: skip
     rows = [{**base, **item} for item in items]
     insert = {"now": now, **{p: [r.get(one[p]) for r in rows] for p in SUBMIT}}

@@ -1,5 +1,6 @@
--- Flips picked rows to this executor, and parks those that have had their attempts. By id array: a join with `picked`
--- is planned as a merge of whole primary keys, because LIMIT with a parameter is guessed as a tenth of the table.
+-- Flips picked rows to this executor, and parks those that have had their attempts. By id array and not by a join with
+-- `picked`: a LIMIT that is no constant is guessed as a tenth of the table, which makes a merge of whole keys look
+-- cheap.
 -- name: part_flip
 , ran AS (
     UPDATE dbos.workflow_status w SET

@@ -1,5 +1,7 @@
 -- Picks from a list of keys (`k`: key, cap, ord in rotation order): rank 1 of every key, then rank 2, up to the room.
 -- Candidates are chosen without locks, then locked by id; what changed or is held by a peer meanwhile drops out.
+-- The key is a range and leads the order: as an equation it drops out
+-- of the order, which the index of the whole queue could then serve as well.
 -- The judgement is made on the locked rows, because tests on the table itself invite a partial index.
 -- name: part_keys_pick
 , candidates AS MATERIALIZED (
@@ -10,12 +12,13 @@
         FROM (
             SELECT w.workflow_uuid, w.priority, w.created_at
             FROM dbos.workflow_status w
-            WHERE w.queue_name = $5 AND w.status = 'ENQUEUED' AND w.queue_partition_key = k.key
+            WHERE w.queue_name = $5 AND w.status = 'ENQUEUED'
+                AND w.queue_partition_key >= k.key AND w.queue_partition_key <= k.key
                 AND (w.application_version = $8 OR (w.application_version IS NULL AND (SELECT latest FROM m)))
                 AND (w.application_name = $7 OR w.application_name IS NULL)
                 AND ((w.name, coalesce(w.class_name, '')::text, coalesce(w.config_name, '')::text)
                     IN (SELECT r.name, r.class, r.config FROM reg r)) IS TRUE
-            ORDER BY w.priority, w.created_at, w.workflow_uuid COLLATE "C"
+            ORDER BY w.queue_partition_key, w.priority, w.created_at, w.workflow_uuid COLLATE "C"
             LIMIT least(k.cap, (SELECT room FROM m))
         ) w
     ) c

@@ -1,13 +1,13 @@
 -- Picks rows of an unpartitioned queue in order and locks them, passing over what a peer holds.
---   $17 hole_priority  $18 hole_from  $19 hole_to  $20 hole_latest
--- A hole is a stretch of one priority, created from `hole_from` up to before `hole_to`, known to hold nothing for this
--- claimer (see claim_hole): the scan goes up to it and on behind it. It counts only while `latest` is what it was.
--- The IS TRUE keeps the list of functions a hashed sub-plan: as a plain IN it becomes a join and the order is lost.
+--   $17 hole_priority  $18 hole_to  $19 hole_latest
+-- A hole is the front of one priority, created before `hole_to`, known to hold nothing for this claimer (claim_hole):
+-- the scan takes the priorities before it, then goes on behind it. It counts only while `latest` is what it was. Only a
+-- lower bound is a row comparison: as an upper one it does not end an index scan inside the first column.
+-- The IS TRUE keeps the list of functions a hashed sub-plan: a plain IN may become a join, whose order is not the index's.
 -- name: part_pick
 , hole AS MATERIALIZED (
-    SELECT CASE WHEN m.latest = $20::boolean THEN $17::int ELSE 2147483647 END AS priority,
-        CASE WHEN m.latest = $20 THEN $18::bigint ELSE 9223372036854775807 END AS from_created,
-        CASE WHEN m.latest = $20 THEN $19::bigint ELSE 9223372036854775807 END AS to_created
+    SELECT CASE WHEN m.latest = $19::boolean THEN $17::int ELSE 2147483647 END AS priority,
+        CASE WHEN m.latest = $19 THEN $18::bigint ELSE '-9223372036854775808' END AS to_created
     FROM m
 ),
 before AS MATERIALIZED (
@@ -15,7 +15,7 @@ before AS MATERIALIZED (
             AND r.class = coalesce(w.class_name, '') AND r.config = coalesce(w.config_name, '') LIMIT 1) AS over
     FROM dbos.workflow_status w
     WHERE w.queue_name = $5 AND w.status = 'ENQUEUED'
-        AND (w.priority, w.created_at) < ((SELECT priority FROM hole), (SELECT from_created FROM hole))
+        AND w.priority < (SELECT priority FROM hole)
         AND (w.application_version = $8 OR (w.application_version IS NULL AND (SELECT latest FROM m)))
         AND (w.application_name = $7 OR w.application_name IS NULL)
         AND ((w.name, coalesce(w.class_name, '')::text, coalesce(w.config_name, '')::text)

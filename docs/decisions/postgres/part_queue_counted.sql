@@ -1,6 +1,8 @@
 -- part_queue.sql with the room narrowed inside by one queue-wide limit, for the one-trip form of claim_fleet.sql:
---   $21 running_limit (NULL: none)  $22 starts_limit (NULL: none)  $23 period_ms
+--   $20 running_limit (NULL: none)  $21 starts_limit (NULL: none)  $22 period_ms
 -- least() passes over NULL, so a limit that is not set leaves the room alone.
+-- The status of a count comes from a sub-select: `status = 'PENDING'` as a literal implies the predicate of
+-- idx_workflow_status_pending, and the count then walks every pending row of the database.
 -- name: part_queue_counted
 , queue AS MATERIALIZED (
     SELECT q.* FROM dbos.queues q WHERE q.name = $5::text
@@ -28,22 +30,23 @@ judged AS MATERIALIZED (
 ),
 counted AS MATERIALIZED (
     SELECT least(
-        CASE WHEN $21::int IS NOT NULL THEN $21 - (SELECT count(*) FROM (
-            SELECT 1 FROM dbos.workflow_status w WHERE w.queue_name = $5 AND w.status = 'PENDING'
+        CASE WHEN $20::int IS NOT NULL THEN $20 - (SELECT count(*) FROM (
+            SELECT 1 FROM dbos.workflow_status w WHERE w.queue_name = $5 AND w.status IN ('ENQUEUED', 'PENDING') AND w.status = (SELECT 'PENDING')
                 AND (w.application_name = $7 OR w.application_name IS NULL)
-            LIMIT (SELECT CASE WHEN judged.state = 'open' THEN $21 ELSE 0 END FROM judged)) p) END,
-        CASE WHEN $22::int IS NOT NULL THEN $22 - (SELECT coalesce(sum(s.n), 0) FROM (
+            ORDER BY w.priority, w.created_at
+            LIMIT (SELECT CASE WHEN judged.state = 'open' THEN $20 ELSE 0 END FROM judged)) p) END,
+        CASE WHEN $21::int IS NOT NULL THEN $21 - (SELECT coalesce(sum(s.n), 0) FROM (
             (SELECT x.n FROM mainstay.starts x
-                WHERE x.system = $2::text AND x.queue = $5 AND x.at > (SELECT now FROM t) - $23::bigint
-                ORDER BY x.at DESC LIMIT (SELECT CASE WHEN judged.state = 'open' THEN $22 ELSE 0 END FROM judged))
+                WHERE x.system = $2::text AND x.queue = $5 AND x.at > (SELECT now FROM t) - $22::bigint
+                ORDER BY x.at DESC LIMIT (SELECT CASE WHEN judged.state = 'open' THEN $21 ELSE 0 END FROM judged))
             UNION ALL
             (SELECT 1 FROM dbos.workflow_status w
                 WHERE w.queue_name = $5 AND w.rate_limited = true
-                    AND w.started_at_epoch_ms > (SELECT now FROM t) - $23
+                    AND w.started_at_epoch_ms > (SELECT now FROM t) - $22
                     AND w.status NOT IN ('ENQUEUED', 'DELAYED') AND w.executor_id NOT LIKE '%~%'
                     AND (w.application_name = $7 OR w.application_name IS NULL)
                 ORDER BY w.started_at_epoch_ms DESC
-                LIMIT (SELECT CASE WHEN judged.state = 'open' THEN $22 ELSE 0 END FROM judged))
+                LIMIT (SELECT CASE WHEN judged.state = 'open' THEN $21 ELSE 0 END FROM judged))
         ) s) END) AS free
 ),
 m AS MATERIALIZED (

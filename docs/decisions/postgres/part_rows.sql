@@ -1,7 +1,8 @@
 -- Tail of every claim: whole rows in dispatch order with inputs and recorded steps inline, within the byte budgets.
 -- Steps are looked up for every row: attempts do not tell whether a row has any. octet_length reads no TOAST. A row
--- behind a full claim budget comes with sizes alone; at most 1,000 steps of a row are inline. `step_count` is exact up to
--- 1,001: fewer steps inline than counted means that the row's steps are partial. One row without an id: none was taken.
+-- behind a full claim budget comes with sizes alone; at most 1,000 steps of a row are inline. `step_count` is exact up
+-- to 1,001: fewer steps inline than counted means that the row's steps are partial. One row without an id: none was
+-- taken.
 -- name: part_rows
 , sized AS MATERIALIZED (
     SELECT r.*, s.step_count, s.step_bytes,

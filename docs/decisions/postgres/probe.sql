@@ -1,7 +1,7 @@
 -- One probe for all lanes of a process: which queues have an eligible row, limits aside. Holes as in part_pick.sql, one
 -- for each queue, NULL where none is known; without them a retired backlog would be read every time.
 -- name: queue_probe
--- params: now app version queues names classes configs hole_priorities hole_froms hole_tos hole_latests
+-- params: now app version queues names classes configs hole_priorities hole_tos hole_latests
 WITH newest AS MATERIALIZED (
     SELECT v.version_name FROM (
         (SELECT version_name, version_timestamp FROM dbos.application_versions
@@ -20,10 +20,9 @@ reg AS MATERIALIZED (
 ),
 q AS MATERIALIZED (
     SELECT u.name, u.ord, CASE WHEN u.latest = m.latest THEN u.priority ELSE 2147483647 END AS priority,
-        CASE WHEN u.latest = m.latest THEN u.from_created ELSE 9223372036854775807 END AS from_created,
-        CASE WHEN u.latest = m.latest THEN u.to_created ELSE 9223372036854775807 END AS to_created
-    FROM unnest($4::text[], $8::int[], $9::bigint[], $10::bigint[], $11::boolean[])
-        WITH ORDINALITY AS u (name, priority, from_created, to_created, latest, ord), m
+        CASE WHEN u.latest = m.latest THEN u.to_created ELSE '-9223372036854775808' END AS to_created
+    FROM unnest($4::text[], $8::int[], $9::bigint[], $10::boolean[])
+        WITH ORDINALITY AS u (name, priority, to_created, latest, ord), m
 )
 SELECT m.now, (SELECT w.delay_until_epoch_ms FROM dbos.workflow_status w
         WHERE w.status = 'DELAYED' AND (w.application_name = $2 OR w.application_name IS NULL)
@@ -34,7 +33,7 @@ SELECT m.now, (SELECT w.delay_until_epoch_ms FROM dbos.workflow_status w
         WHERE EXISTS (SELECT 1 FROM (
             SELECT w.name FROM dbos.workflow_status w
             WHERE w.queue_name = q.name AND w.status = 'ENQUEUED'
-                AND (w.priority, w.created_at) < (q.priority, q.from_created)
+                AND w.priority < q.priority
                 AND (w.application_version = $3 OR (w.application_version IS NULL AND m.latest))
                 AND (w.application_name = $2 OR w.application_name IS NULL)
                 AND ((w.name, coalesce(w.class_name, '')::text, coalesce(w.config_name, '')::text)

@@ -1,7 +1,8 @@
--- Take-over of a dead executor: BEGIN, take_over_lease, take_over_rows, COMMIT in one trip; called until `more` is false.
+-- Take-over of a dead executor: BEGIN, take_over_lease, take_over_rows, COMMIT in one trip; called until `more` is
+-- false.
 
--- Ends the lease if its beat is still the observed one. FOR UPDATE first, because the UPDATE alone would not wait for the
--- KEY SHARE of a claim or start that is about to commit. Rows are read by the next statement, which sees those.
+-- Ends the lease if its beat is still the observed one. FOR UPDATE first, because the UPDATE alone would not wait for
+-- the KEY SHARE of a claim or start that is about to commit. Rows are read by the next statement, which sees those.
 -- name: take_over_lease
 -- params: system executor beat
 WITH l AS MATERIALIZED (

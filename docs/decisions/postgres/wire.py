@@ -12,7 +12,9 @@ import struct
 SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    "enable_sort": "off",
     "jit": "off",
+    "max_parallel_workers_per_gather": "0",
     "plan_cache_mode": "force_generic_plan",
 }
 
@@ -64,6 +66,11 @@ class Conn:
             self.prepare(name, name, [])
 
     def close(self):
+        """Ends the session; a thread that waits for it gets an error."""
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
         self.sock.close()
 
     def _read(self):
