@@ -128,7 +128,7 @@ impl World {
     fn commit(&mut self) {
         let unit = self.unit();
         let before: State = self.memory.state().clone();
-        let committed = self.sim.block_on(self.memory.commit(&[unit.clone()])).expect("memory answers");
+        let committed = self.sim.block_on(self.memory.commit(std::slice::from_ref(&unit))).expect("memory answers");
         if matches!(committed.units[..], [Ok(UnitReply::Done { .. })]) {
             return;
         }
