@@ -274,9 +274,11 @@ impl Lane {
             return;
         }
         self.plan = plan;
-        self.hold = None;
-        // A limit may be higher than the one that stopped the last claim.
-        if self.opens.take().is_some() || self.backlog {
+        // A limit may be higher than the one that stopped the last claim, or stops the one that is out.
+        let stopped = self.opens.take().is_some() | self.hold.take().is_some() | self.backlog;
+        if self.outstanding() {
+            self.nudged = true;
+        } else if stopped {
             self.want(now);
         }
         self.poll_at = self.poll_at.min(now);

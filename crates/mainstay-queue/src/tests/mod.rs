@@ -1,4 +1,13 @@
-//! The engine's tasks over the memory store, in a simulation.
+//! Properties of the pure cores, and the engine's tasks over the memory store in a simulation.
 
+mod audit;
+mod lane;
+mod lane_cases;
+mod lane_model;
+mod property;
+mod pulse;
+mod queue_set;
 mod shell;
 mod support;
+mod tally;
+mod watch;
