@@ -66,7 +66,7 @@ record! {
         default {
             /// Where rows without a queue go.
             fallback: QueueName = QueueName::from(wire::INTERNAL_QUEUE),
-            /// Most rows of one call; at least 1.
+            /// Most rows of one call; at least 1. A call may bring fewer, or none, and still say that there are more.
             limit: u32 = 1000,
         }
     }
@@ -86,7 +86,7 @@ pub enum Beaten {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TakenOver {
-    /// The lease is ended; these rows are enqueued again, in order of id.
+    /// The lease is ended; these rows are enqueued again, in order of id within the call.
     Rows {
         /// Their ids.
         ids: Vec<WorkflowId>,

@@ -55,7 +55,7 @@ record! {
             after: AuditCursor,
         }
         default {
-            /// Rows of a page; at least 1.
+            /// Most rows of a page; at least 1. A page may hold fewer, or none, and still name where the next begins.
             limit: u32 = 1000,
         }
     }
