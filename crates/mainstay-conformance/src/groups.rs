@@ -3,6 +3,7 @@
 mod bounds;
 mod capabilities;
 mod claim;
+mod drops;
 mod eligible;
 mod fence;
 mod forks;
@@ -13,12 +14,14 @@ mod order;
 mod reads;
 mod registry;
 mod restart;
+mod seeds;
 mod server_time;
 mod steps;
 mod submit;
 mod tick;
 mod time;
 mod units;
+mod wakeups;
 
 use crate::case::Case;
 
@@ -43,6 +46,9 @@ pub(crate) fn all() -> Vec<Case> {
         time::CASES,
         server_time::CASES,
         restart::CASES,
+        drops::CASES,
+        seeds::CASES,
+        wakeups::CASES,
         capabilities::CASES,
     ]
     .concat()

@@ -15,6 +15,7 @@
 mod backend;
 #[macro_use]
 mod case;
+mod clients;
 mod desk;
 mod groups;
 mod run;

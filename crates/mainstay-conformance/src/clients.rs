@@ -1,0 +1,31 @@
+//! Clients at work at once, each on a thread of its own: what a simulation cannot show of a backend with threads.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Barrier};
+
+use mainstay_env::block_on;
+
+use crate::desk::Desk;
+
+/// What one client does.
+pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Lets all clients begin at the same moment and waits for all of them; their results in order.
+pub(crate) async fn at_once<T: Send + 'static>(d: &Desk, works: Vec<Work<T>>) -> Vec<T> {
+    let begin = Arc::new(Barrier::new(works.len()));
+    let mut tasks = Vec::new();
+    for (n, work) in works.into_iter().enumerate() {
+        let begin = begin.clone();
+        let client = move || {
+            begin.wait();
+            block_on(work)
+        };
+        tasks.push(d.env().tasks().thread(format!("client {n}"), client).expect("a thread for a client"));
+    }
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.unwrap_or_else(|error| panic!("a client failed: {error}")));
+    }
+    results
+}
