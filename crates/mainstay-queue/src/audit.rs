@@ -10,6 +10,10 @@ use crate::tally::Tally;
 
 /// An audit may take one part in this many of a connection's time.
 const SHARE: u32 = 100;
+/// Most that one page is charged: what takes longer waits for a lock or a network, and costs the store nothing.
+const CHARGE: Duration = Duration::from_millis(300);
+/// Longest rest after failures in a row.
+const FAILED: Duration = Duration::from_secs(30);
 /// How soon the next audit comes when there is reason to suspect something, if its share allows.
 const SUSPECT: Duration = Duration::from_secs(1);
 
@@ -20,8 +24,8 @@ pub enum AuditInput {
     Look,
     /// A page came, after so much time; there are more when it names where it ended.
     Page(Duration, Option<AuditCursor>),
-    /// A page failed, after so much time.
-    Failed(Duration),
+    /// A page failed.
+    Failed,
     /// Rows may be held that run nowhere.
     Suspect,
     /// Another executor is to be audited: the walk begins anew.
@@ -49,6 +53,7 @@ pub struct AuditPlan {
     after: Option<AuditCursor>,
     walking: bool,
     out: bool,
+    failures: u32,
     finished: u64,
 }
 
@@ -64,6 +69,7 @@ impl AuditPlan {
             after: None,
             walking: false,
             out: false,
+            failures: 0,
             finished: 0,
         }
     }
@@ -80,18 +86,15 @@ impl AuditPlan {
             AuditInput::Look => {}
             AuditInput::Page(took, next) => {
                 self.out = false;
-                self.spent = self.spent.saturating_add(took);
+                self.failures = 0;
+                self.spent = self.spent.saturating_add(took.min(CHARGE));
                 self.after = next;
                 if self.after.is_none() {
                     self.finished += 1;
                     self.rest(now);
                 }
             }
-            AuditInput::Failed(took) => {
-                self.out = false;
-                self.spent = self.spent.saturating_add(took);
-                self.rest(now);
-            }
+            AuditInput::Failed => self.fail(now),
             AuditInput::Suspect => self.next_at = self.next_at.min(now + SUSPECT).max(self.allowed_at),
             AuditInput::Renewed => (self.after, self.walking, self.out) = (None, false, false),
         }
@@ -104,6 +107,15 @@ impl AuditPlan {
         (self.after, self.walking, self.spent) = (None, false, Duration::ZERO);
         self.allowed_at = now + share;
         self.next_at = now + share.max(self.least);
+    }
+
+    /// Walks anew, later with each failure.
+    fn fail(&mut self, now: Monotonic) {
+        let doubled = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.out = false;
+        self.rest(now);
+        self.next_at = self.next_at.max(now + self.least.saturating_mul(doubled).min(FAILED));
     }
 
     fn decide(&mut self, now: Monotonic) -> AuditStep {

@@ -128,7 +128,7 @@ impl Upkeep {
         if shared.identity(|identity| identity.epoch) != epoch {
             return self.plan(AuditInput::Renewed);
         }
-        let Ok(audited) = answer else { return self.plan(AuditInput::Failed(took)) };
+        let Ok(audited) = answer else { return self.plan(AuditInput::Failed) };
         let outstanding = shared.lanes.outstanding();
         let lost = lost_rows(&audited.rows, &shared.counts.lock(), &outstanding);
         self.give_backs.extend(lost.into_iter().map(|fence| (fence, None)));

@@ -28,23 +28,27 @@ fn an_audit_costs_a_hundredth_of_a_connection_and_comes_round_all_the_same() {
                         spent = Duration::ZERO;
                     }
                     let took = Duration::from_millis(u64::from(word.below(400)));
-                    (now, spent) = (now + took, spent + took);
+                    now = now + took;
                     let more = word.below(3) == 0;
                     let cursor = AuditCursor { created_at: Timestamp::from_millis(1), id: "w".into() };
                     reading = more && word.below(9) > 0;
+                    let failed = more && !reading;
+                    if !failed {
+                        spent += took.min(Duration::from_millis(300));
+                    }
                     if !reading {
                         (walk_ended, last_walk) = (now, spent);
                     }
                     match (reading, more) {
                         (true, _) => AuditInput::Page(took, Some(cursor)),
-                        (false, true) => AuditInput::Failed(took),
+                        (false, true) => AuditInput::Failed,
                         (false, false) => AuditInput::Page(took, None),
                     }
                 }
                 AuditStep::Wait(until) => {
                     assert!(*until > now, "no waiting for what is past");
                     assert!(
-                        until.since(walk_ended) <= LEAST.max(100 * last_walk),
+                        until.since(walk_ended) <= Duration::from_secs(30).max(100 * last_walk),
                         "and not longer than its share asks"
                     );
                     if word.below(4) == 0 {
@@ -72,6 +76,22 @@ fn a_suspicion_brings_the_next_audit_within_a_second_if_its_share_allows() {
     plan.step(now, AuditInput::Page(Duration::from_millis(50), None));
     assert_eq!(plan.step(now, AuditInput::Suspect), AuditStep::Wait(now + Duration::from_secs(5)), "a hundredth");
     assert_eq!(plan.finished(), 1);
+}
+
+#[test]
+fn a_page_that_hangs_delays_the_next_audit_by_seconds_only() {
+    let mut now = Monotonic(Duration::from_secs(1));
+    let mut plan = AuditPlan::new(now, LEAST);
+    for seconds in [5, 10, 20, 30, 30] {
+        now = now + Duration::from_secs(3600);
+        assert_eq!(plan.step(now, AuditInput::Look), AuditStep::Read(None));
+        let wait = AuditStep::Wait(now + Duration::from_secs(seconds));
+        assert_eq!(plan.step(now, AuditInput::Failed), wait);
+    }
+    now = now + Duration::from_secs(3600);
+    plan.step(now, AuditInput::Look);
+    let step = plan.step(now, AuditInput::Page(Duration::from_secs(9), None));
+    assert_eq!(step, AuditStep::Wait(now + Duration::from_secs(30)));
 }
 
 #[test]
