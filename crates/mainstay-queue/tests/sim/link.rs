@@ -194,7 +194,9 @@ impl QueueStore for Linked {
     }
 
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
-        self.read(self.inner.queue_probe(request)).await
+        let answer = self.read(self.inner.queue_probe(request.clone())).await;
+        self.tell(|| format!("probe of {:?}: {answer:?}", request.queues));
+        answer
     }
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
@@ -206,11 +208,18 @@ impl QueueStore for Linked {
 
 impl Linked {
     /// Remembers whose executor this is, and when its beat arrived.
-    fn beaten(&self, executor: &ExecutorId, beaten: Option<&Beaten>) {
+    fn beaten(&self, beat: &Beat, beaten: Option<&Beaten>) {
+        let executor = &beat.executor;
+        let now = self.inner.env().monotonic();
         let mut state = self.seen.lock();
         state.executors.insert(executor.clone(), self.run.clone());
         match beaten {
-            Some(Beaten::Alive) => drop(state.beats.insert(executor.clone(), self.inner.env().monotonic())),
+            Some(Beaten::Alive) => {
+                let latest = state.beats.entry(executor.clone()).or_insert((beat.beat, now));
+                if latest.0 < beat.beat {
+                    *latest = (beat.beat, now);
+                }
+            }
             Some(_) => state.note("lease lost"),
             None => {}
         }
@@ -222,7 +231,7 @@ impl Linked {
             state.violation(format!("{:?} sent a claim on {} after it had stopped", self.run, request.queue));
         }
         let slots = state.slots(&self.run, &request.queue);
-        let freed = state.freed.remove(&(self.run.clone(), request.queue.clone())).unwrap_or(0);
+        let freed = state.freed.remove(&(self.run.clone(), request.queue.clone())).unwrap_or_default();
         let sent = self.inner.env().monotonic();
         let call = ClaimCall { run: self.run.clone(), sent, request: request.clone(), slots, freed, reply: None };
         state.claims.push(call);
@@ -280,9 +289,8 @@ impl Registry for Linked {
 impl ExecutorStore for Linked {
     async fn lease_beat(&self, request: Beat) -> Result<Beaten> {
         self.go().await;
-        let executor = request.executor.clone();
-        let answer = self.inner.lease_beat(request).await;
-        self.beaten(&executor, answer.as_ref().ok());
+        let answer = self.inner.lease_beat(request.clone()).await;
+        self.beaten(&request, answer.as_ref().ok());
         self.come().await;
         answer
     }
@@ -302,7 +310,7 @@ impl ExecutorStore for Linked {
             state.wrote(None, None);
             state.note("take-over");
             let own = state.executors.get(&executor) == Some(&asker);
-            let beat = state.beats.get(&executor).copied();
+            let beat = state.beats.get(&executor).map(|(_, at)| *at);
             if let Some(beat) = beat.filter(|beat| !own && now.since(*beat) < self.ttl) {
                 let age = now.since(beat);
                 state.violation(format!("invariant 51: {asker:?} took over {executor}, whose beat is {age:?} old"));
@@ -321,13 +329,13 @@ impl Maintenance for Linked {
             return Err(StoreError::new(ErrorKind::Unavailable, "tick").with_source("a read that fails on demand"));
         }
         self.go().await;
-        let executor = request.beat.as_ref().map(|beat| beat.executor.clone());
+        let beat = request.beat.clone();
         let answer = self.inner.tick(request).await;
-        if let (Some(executor), Ok(ticked)) = (&executor, &answer) {
-            self.beaten(executor, ticked.beat.as_ref());
+        if let (Some(beat), Ok(ticked)) = (&beat, &answer) {
+            self.beaten(beat, ticked.beat.as_ref());
         }
         if let Ok(ticked) = &answer {
-            self.tell(|| format!("tick: beat {:?} {executor:?} leases {:?}", ticked.beat, ticked.leases));
+            self.tell(|| format!("tick: beat {:?} {beat:?} leases {:?}", ticked.beat, ticked.leases));
             self.seen.lock().wrote(Some(ticked.now), None);
         }
         self.come().await;

@@ -3,10 +3,14 @@
 mod bodies;
 mod coverage;
 mod ledger;
+mod limits;
 mod link;
+mod liveness;
+mod order;
 mod plan;
 mod process;
 mod random;
 mod seen;
+mod tools;
 mod watch;
 mod world;

@@ -108,6 +108,7 @@ pub(crate) struct New {
     pub(crate) version: u8,
     pub(crate) app: u8,
     pub(crate) dedup: u8,
+    pub(crate) key: u8,
     pub(crate) timeout_ms: u16,
     pub(crate) body: Body,
 }
@@ -221,36 +222,36 @@ impl Action {
     /// Its name in the statistics.
     pub(crate) fn label(&self) -> &'static str {
         match self {
-            Self::Enqueue(_) => "enqueue",
-            Self::Batch(..) => "batch",
-            Self::Again(_) => "enqueue again",
-            Self::SetDelay(..) => "set delay",
-            Self::Direct(..) => "direct start",
-            Self::Advance(_) => "advance",
-            Self::End(_, End::Succeed) => "finish",
-            Self::End(_, End::Fail) => "fail",
-            Self::End(_, End::Panic) => "panic",
-            Self::End(_, End::Control | End::Never) => "control end",
-            Self::End(_, End::GiveBack) => "give back",
-            Self::Cancel(_) => "cancel",
-            Self::Resume(_, false) => "resume",
-            Self::Resume(_, true) => "forced resume",
-            Self::Delete(_) => "delete",
-            Self::Register(..) => "register queue",
-            Self::Update(..) => "update queue",
-            Self::DeleteQueue(_) => "delete queue",
-            Self::Promote(_) => "promote version",
-            Self::Launch(_) => "launch",
-            Self::Crash(..) => "crash",
-            Self::Set(_) => "set a trap",
-            Self::Cut(_) => "false dead",
-            Self::Mend(_) => "mend",
-            Self::FailNext(..) => "fail the next call",
-            Self::FailReads(_) => "fail reads",
-            Self::Stall(_) => "stall the launcher",
-            Self::Unstall(_) => "unstall the launcher",
-            Self::StopClaiming(_) => "stop claiming",
-            Self::Shutdown(_) => "shut down",
+            Self::Enqueue(_) => "action: enqueue",
+            Self::Batch(..) => "action: batch",
+            Self::Again(_) => "action: enqueue again",
+            Self::SetDelay(..) => "action: set delay",
+            Self::Direct(..) => "action: direct start",
+            Self::Advance(_) => "action: advance",
+            Self::End(_, End::Succeed) => "action: finish",
+            Self::End(_, End::Fail) => "action: fail",
+            Self::End(_, End::Panic) => "action: panic",
+            Self::End(_, End::Control | End::Never) => "action: control end",
+            Self::End(_, End::GiveBack) => "action: give back",
+            Self::Cancel(_) => "action: cancel",
+            Self::Resume(_, false) => "action: resume",
+            Self::Resume(_, true) => "action: forced resume",
+            Self::Delete(_) => "action: delete",
+            Self::Register(..) => "action: register queue",
+            Self::Update(..) => "action: update queue",
+            Self::DeleteQueue(_) => "action: delete queue",
+            Self::Promote(_) => "action: promote version",
+            Self::Launch(_) => "action: launch",
+            Self::Crash(..) => "action: crash",
+            Self::Set(_) => "action: set a trap",
+            Self::Cut(_) => "action: false dead",
+            Self::Mend(_) => "action: mend",
+            Self::FailNext(..) => "action: fail the next call",
+            Self::FailReads(_) => "action: fail reads",
+            Self::Stall(_) => "action: stall the launcher",
+            Self::Unstall(_) => "action: unstall the launcher",
+            Self::StopClaiming(_) => "action: stop claiming",
+            Self::Shutdown(_) => "action: shut down",
         }
     }
 }
@@ -278,10 +279,11 @@ fn new() -> impl Strategy<Value = New> {
     // 3 is no application.
     let app = prop_oneof![6 => Just(0u8), 1 => Just(1u8), 3 => Just(3u8), 1 => Just(2u8)];
     let dedup = prop_oneof![5 => Just(0u8), 1 => 1..3u8];
+    let key = prop_oneof![2 => Just(0u8), 1 => 1..4u8];
     let timeout_ms = prop_oneof![9 => Just(0u16), 1 => 500..20_000u16];
     let queue = prop_oneof![12 => 0..4u8, 1 => Just(4u8)];
-    (queue, name, 0..4u8, delay_ms, version, app, dedup, timeout_ms, body()).prop_map(
-        |(queue, name, priority, delay_ms, version, app, dedup, timeout_ms, body)| New {
+    (queue, name, 0..4u8, delay_ms, version, app, (dedup, key), timeout_ms, body()).prop_map(
+        |(queue, name, priority, delay_ms, version, app, (dedup, key), timeout_ms, body)| New {
             queue,
             name,
             priority,
@@ -289,6 +291,7 @@ fn new() -> impl Strategy<Value = New> {
             version,
             app,
             dedup,
+            key,
             timeout_ms,
             body,
         },

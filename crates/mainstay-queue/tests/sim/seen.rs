@@ -2,7 +2,7 @@
 
 use crate::plan::{Body, End};
 use mainstay_env::{Monotonic, Timestamp};
-use mainstay_store::{Claim, Claimed, ClaimedRow, ExecutorId, Fence, QueueName, WorkflowId};
+use mainstay_store::{Claim, Claimed, ClaimedRow, ExecutorId, Fence, PartitionKey, QueueName, WorkflowId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -20,6 +20,7 @@ pub(crate) struct Live {
     /// With the id it names the execution, as the row shows it.
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) queue: Option<QueueName>,
+    pub(crate) key: Option<PartitionKey>,
     pub(crate) since: Monotonic,
     /// It has been told to end, will not write and does not count as running; its slot may still be held.
     pub(crate) evicted: bool,
@@ -39,6 +40,26 @@ pub(crate) struct Launched {
     pub(crate) running: usize,
 }
 
+/// Slots of one queue in one process, in all and for each partition key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slots {
+    pub(crate) all: u32,
+    pub(crate) keys: BTreeMap<PartitionKey, u32>,
+}
+
+impl Slots {
+    fn add(&mut self, live: &Live) {
+        self.all += 1;
+        if let Some(key) = &live.key {
+            *self.keys.entry(key.clone()).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn of(&self, key: &PartitionKey) -> u32 {
+        self.keys.get(key).copied().unwrap_or(0)
+    }
+}
+
 /// A claim as it passed the store's door.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimCall {
@@ -46,9 +67,9 @@ pub(crate) struct ClaimCall {
     pub(crate) sent: Monotonic,
     pub(crate) request: Claim,
     /// Slots of the queue held in that process when it passed.
-    pub(crate) slots: usize,
+    pub(crate) slots: Slots,
     /// Slots of the queue freed there since its last claim: some of them after this one was planned.
-    pub(crate) freed: usize,
+    pub(crate) freed: Slots,
     pub(crate) reply: Option<Claimed>,
 }
 
@@ -72,7 +93,7 @@ pub(crate) struct State {
     pub(crate) fences: BTreeSet<Fence>,
     pub(crate) claims: Vec<ClaimCall>,
     /// Slots freed since the last claim, by process and queue.
-    pub(crate) freed: BTreeMap<(Run, QueueName), usize>,
+    pub(crate) freed: BTreeMap<(Run, QueueName), Slots>,
     /// Outcomes that the store accepted, by fence.
     pub(crate) settled: BTreeMap<Fence, u32>,
     /// What was seen and must never be.
@@ -81,8 +102,8 @@ pub(crate) struct State {
     pub(crate) stopped: BTreeSet<Run>,
     /// Whose executor an id is, once it has beaten.
     pub(crate) executors: BTreeMap<ExecutorId, Run>,
-    /// When the store last took a beat of an executor.
-    pub(crate) beats: BTreeMap<ExecutorId, Monotonic>,
+    /// Latest beat of an executor and when the store took it; a repeat moves nothing.
+    pub(crate) beats: BTreeMap<ExecutorId, (u64, Monotonic)>,
     /// Stops of claims, by kind, and other facts that the statistics count.
     pub(crate) met: BTreeMap<&'static str, u64>,
     /// A store call has written rows since the checker looked last, and what it was.
@@ -94,9 +115,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Bodies that hold a slot of `queue` in `run`, evicted ones included.
-    pub(crate) fn slots(&self, run: &Run, queue: &QueueName) -> usize {
-        self.of(run).filter(|live| live.queue.as_ref() == Some(queue)).count()
+    /// Slots of `queue` held in `run`, those of evicted bodies included.
+    pub(crate) fn slots(&self, run: &Run, queue: &QueueName) -> Slots {
+        let mut slots = Slots::default();
+        self.of(run).filter(|live| live.queue.as_ref() == Some(queue)).for_each(|live| slots.add(live));
+        slots
     }
 
     /// Bodies of `run` that hold a slot.
@@ -179,6 +202,7 @@ impl Seen {
             fence: claimed.fence.clone(),
             started_at: claimed.row.started_at,
             queue: claimed.row.queue.clone(),
+            key: claimed.row.key.clone(),
             since: at,
             evicted: false,
             held: false,
@@ -250,9 +274,9 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let mut state = self.seen.lock();
         state.version += 1;
-        let live = state.live.remove(&self.number);
-        if let Some((run, queue)) = live.and_then(|live| Some((live.run, live.queue?))) {
-            *state.freed.entry((run, queue)).or_default() += 1;
+        let Some(live) = state.live.remove(&self.number) else { return };
+        if let Some(queue) = &live.queue {
+            state.freed.entry((live.run.clone(), queue.clone())).or_default().add(&live);
         }
     }
 }

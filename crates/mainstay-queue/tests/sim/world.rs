@@ -10,8 +10,8 @@ use crate::watch::{self, Watch};
 use mainstay_env::{Monotonic, Sim, SimClock, Timestamp};
 use mainstay_memory::{Memory, Trouble};
 use mainstay_store::{
-    Claim, Effect, Limits, OnConflict, Queue, QueueName, RegisterQueue, Status, Store, StoreClock, Submit, Unit,
-    UnitReply, WorkflowId, WorkflowRow, WriteStore,
+    Claim, Effect, Limits, OnConflict, PartitionKey, Queue, QueueName, RegisterQueue, Status, Store, StoreClock,
+    Submit, Unit, UnitReply, WorkflowId, WorkflowRow, WriteStore,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,8 +24,9 @@ use std::time::Duration;
 /// Polls at one time after which something runs in circles.
 const LIVELOCK: u64 = 200_000;
 
-/// How long after faults a pending row may lie without a body: a lease, an audit and some rounds.
-pub(crate) const IDLE_BOUND: Duration = Duration::from_secs(30);
+/// How long after faults a pending row may lie without a body: the last call may hang for 30 s, and then it takes a lease,
+/// an audit and some rounds.
+pub(crate) const IDLE_BOUND: Duration = Duration::from_secs(60);
 
 /// The world.
 pub(crate) struct World {
@@ -108,6 +109,11 @@ impl World {
         if self.processes[process].up.is_none() {
             self.processes[process].start(&self.sim, &self.memory, &self.seen);
         }
+    }
+
+    /// Launches a process with settings of its own.
+    pub(crate) fn launch_with(&mut self, process: usize, config: mainstay_queue::Config) {
+        self.processes[process].start_with(&self.sim, &self.memory, &self.seen, config);
     }
 
     pub(crate) fn up(&self, process: usize) -> Option<&Up> {
@@ -334,11 +340,26 @@ impl World {
     fn claims(&mut self) {
         let seen = self.seen.lock();
         for call in &seen.claims[self.checked.claims..] {
-            let counted = call.request.local.running as usize;
-            let possible = call.slots..=call.slots + call.freed;
-            if !call.request.repeat && !possible.contains(&counted) {
-                let text = format!("{:?} claims on {} as if {counted} ran", call.run, call.request.queue);
-                self.violations.push(format!("invariant 21: {text}, {} do, {} ended", call.slots, call.freed));
+            if call.request.repeat {
+                continue;
+            }
+            let local = &call.request.local;
+            let fits = |counted: u32, held: u32, freed: u32| (held..=held + freed).contains(&counted);
+            if !fits(local.running, call.slots.all, call.freed.all) {
+                let text = format!("{:?} claims on {} with {local:?}", call.run, call.request.queue);
+                self.violations.push(format!("invariant 21: {text}: held {:?}, freed {:?}", call.slots, call.freed));
+            }
+            let keys = local.keys.keys().chain(call.slots.keys.keys());
+            let wrong = |key: &&PartitionKey| {
+                let counted = local.keys.get(*key).copied().unwrap_or(0);
+                !fits(counted, call.slots.of(key), call.freed.of(key))
+            };
+            if let Some(key) = keys.clone().find(wrong) {
+                let text = format!("{:?} claims on {} with {local:?}", call.run, call.request.queue);
+                self.violations.push(format!("invariant 11: {text}: key {key}, held {:?}", call.slots));
+            }
+            if local.keys.values().sum::<u32>() > local.running {
+                self.violations.push(format!("invariant 20: more of all keys than of the queue: {local:?}"));
             }
         }
         self.checked.claims = seen.claims.len();

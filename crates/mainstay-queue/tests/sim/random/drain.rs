@@ -8,8 +8,8 @@ use mainstay_store::wire::INTERNAL_QUEUE;
 use mainstay_store::{Claim, Queue, QueueName, Registered, Status, WorkflowRow};
 use std::time::Duration;
 
-/// Time that a drain may take where no rate holds it back: leases of the dead, an audit, rounds, and the bodies.
-const PLAIN: Duration = Duration::from_secs(60);
+/// Time that a drain may take where no rate holds it back: a call that hangs, leases of the dead, an audit, the bodies.
+const PLAIN: Duration = Duration::from_secs(90);
 
 /// Longest time that a call may hang.
 const HANG: Duration = Duration::from_secs(31);

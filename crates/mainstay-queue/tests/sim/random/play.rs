@@ -186,7 +186,9 @@ impl Game {
             .iter()
             .map(|new| {
                 let delay = (new.delay_ms > 0).then(|| When::In(Duration::from_millis(u64::from(new.delay_ms))));
-                let place = Place::Queue { name: new.queue(), key: None, delay };
+                // A row has a partition or a deduplication key, not both.
+                let key = (new.key > 0 && new.dedup == 0).then(|| format!("k{}", new.key).into());
+                let place = Place::Queue { name: new.queue(), key, delay };
                 Unit::new().effect(self.request(new, place))
             })
             .collect();
