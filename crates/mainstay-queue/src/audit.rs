@@ -20,8 +20,6 @@ const SUSPECT: Duration = Duration::from_secs(1);
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditInput {
-    /// Time has passed.
-    Look,
     /// A page came, after so much time; there are more when it names where it ended.
     Page(Duration, Option<AuditCursor>),
     /// A page failed.
@@ -37,10 +35,8 @@ pub enum AuditInput {
 pub enum AuditStep {
     /// Read the page after this.
     Read(Option<AuditCursor>),
-    /// Look again then.
+    /// Ask again then.
     Wait(Monotonic),
-    /// A page is out.
-    Nothing,
 }
 
 /// The rhythm of the self-audit.
@@ -52,7 +48,6 @@ pub struct AuditPlan {
     spent: Duration,
     after: Option<AuditCursor>,
     walking: bool,
-    out: bool,
     failures: u32,
     finished: u64,
 }
@@ -68,7 +63,6 @@ impl AuditPlan {
             spent: Duration::ZERO,
             after: None,
             walking: false,
-            out: false,
             failures: 0,
             finished: 0,
         }
@@ -81,11 +75,9 @@ impl AuditPlan {
     }
 
     /// Takes an input.
-    pub fn step(&mut self, now: Monotonic, input: AuditInput) -> AuditStep {
+    pub fn tell(&mut self, now: Monotonic, input: AuditInput) {
         match input {
-            AuditInput::Look => {}
             AuditInput::Page(took, next) => {
-                self.out = false;
                 self.failures = 0;
                 self.spent = self.spent.saturating_add(took.min(CHARGE));
                 self.after = next;
@@ -96,9 +88,17 @@ impl AuditPlan {
             }
             AuditInput::Failed => self.fail(now),
             AuditInput::Suspect => self.next_at = self.next_at.min(now + SUSPECT).max(self.allowed_at),
-            AuditInput::Renewed => (self.after, self.walking, self.out) = (None, false, false),
+            AuditInput::Renewed => (self.after, self.walking) = (None, false),
         }
-        self.decide(now)
+    }
+
+    /// What to do now; asked again before the page that it wants has been told of, it wants the same.
+    pub fn next(&mut self, now: Monotonic) -> AuditStep {
+        if !self.walking && now < self.next_at {
+            return AuditStep::Wait(self.next_at);
+        }
+        self.walking = true;
+        AuditStep::Read(self.after.clone())
     }
 
     /// What was spent is a hundredth at most of the time until the next audit.
@@ -113,20 +113,8 @@ impl AuditPlan {
     fn fail(&mut self, now: Monotonic) {
         let doubled = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1);
-        self.out = false;
         self.rest(now);
         self.next_at = self.next_at.max(now + self.least.saturating_mul(doubled).min(FAILED));
-    }
-
-    fn decide(&mut self, now: Monotonic) -> AuditStep {
-        if self.out {
-            return AuditStep::Nothing;
-        }
-        if !self.walking && now < self.next_at {
-            return AuditStep::Wait(self.next_at);
-        }
-        (self.walking, self.out) = (true, true);
-        AuditStep::Read(self.after.clone())
     }
 }
 

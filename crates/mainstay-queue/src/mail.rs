@@ -1,8 +1,6 @@
 //! Mailboxes of the engine's tasks: what others tell one, and how it waits for that beside a call and a timer.
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -64,15 +62,7 @@ pub(crate) fn poll_call<T>(call: &mut Call<T>, cx: &mut Context<'_>) -> Poll<T> 
     }
 }
 
-/// Ends with `true` when a note is there, and with `false` when the time has come; `None` waits for notes alone.
-pub(crate) async fn note_before<T: PartialEq>(mail: &Mail<T>, env: &Env, until: Option<Monotonic>) -> bool {
-    let mut noted = pin!(mail.wait());
-    let mut timer = env.sleep_until(until.unwrap_or(Monotonic::NEVER));
-    poll_fn(|cx| {
-        if noted.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(true);
-        }
-        timer.as_mut().poll(cx).map(|()| false)
-    })
-    .await
+/// Ends when a note is there, or when the time has come.
+pub(crate) async fn note_before<T: PartialEq>(mail: &Mail<T>, env: &Env, until: Monotonic) {
+    let _ = env.timeout_at(until, mail.wait()).await;
 }

@@ -137,6 +137,7 @@ impl Shared {
     /// Drops the old body of a workflow; false when the launcher panicked, and the body may still live.
     pub(crate) fn evict(&self, id: &WorkflowId) -> bool {
         self.counters.lock().evicted += 1;
+        self.counts.lock().supersede(id);
         let evicted = catch_unwind(AssertUnwindSafe(|| self.launcher.evict(id)));
         if evicted.is_err() {
             tracing::error!(workflow = %id, "evict panicked");

@@ -94,9 +94,19 @@ impl Slot {
         self.counts.lock().resume(self.count);
     }
 
-    /// Tells the fence of a direct start, which the submit answered; a claimed row's is known.
-    pub fn bind(&self, fence: &Fence) {
-        self.counts.lock().bind(self.count, fence.clone());
+    /// Tells the fence of a direct start, which the submit answered; a claimed row's is known. Answers as
+    /// [`Slot::is_current`].
+    pub fn bind(&self, fence: &Fence) -> bool {
+        let mut tally = self.counts.lock();
+        tally.bind(self.count, fence.clone());
+        tally.is_current(self.count)
+    }
+
+    /// False once a later execution of the workflow has begun in this process, or the lease is gone: a direct start that
+    /// was on its way must not start its body any more. A body that runs is evicted and need not ask.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.counts.lock().is_current(self.count)
     }
 }
 

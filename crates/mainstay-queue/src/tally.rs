@@ -51,6 +51,8 @@ pub struct Wakes {
 struct Counted {
     body: Body,
     holds_place: bool,
+    /// A later execution of the workflow was begun here, or its lease is gone.
+    superseded: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -168,9 +170,11 @@ impl Tally {
         })
     }
 
+    /// What is counted of a workflow and may run on.
     fn bodies(&self, id: &WorkflowId) -> impl Iterator<Item = &Body> {
         let counts = self.ids.get(id).map_or(&[][..], Vec::as_slice);
-        counts.iter().filter_map(|count| self.counted.get(count)).map(|counted| &counted.body)
+        let counted = counts.iter().filter_map(|count| self.counted.get(count));
+        counted.filter(|counted| !counted.superseded).map(|counted| &counted.body)
     }
 
     /// Keeps places for a claim that goes out, and takes its queue off the waiting list.
@@ -210,9 +214,24 @@ impl Tally {
             }
         }
         self.ids.entry(body.id.clone()).or_default().push(count);
-        self.counted.insert(count, Counted { body, holds_place: true });
+        self.counted.insert(count, Counted { body, holds_place: true, superseded: false });
         self.active += 1;
         count
+    }
+
+    /// Marks what is counted of a workflow as superseded: it must neither start nor run on.
+    pub fn supersede(&mut self, id: &WorkflowId) {
+        for count in self.ids.get(id).into_iter().flatten() {
+            if let Some(counted) = self.counted.get_mut(count) {
+                counted.superseded = true;
+            }
+        }
+    }
+
+    /// Whether an execution is counted and not superseded.
+    #[must_use]
+    pub fn is_current(&self, count: Count) -> bool {
+        self.counted.get(&count).is_some_and(|counted| !counted.superseded)
     }
 
     /// Tells the fence of a direct start.

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay_env::Monotonic;
 use mainstay_store::{
     Audit, AuditCursor, Committed, Effect, ErrorKind, ExecutorId, Fence, StoreError, TakeOver, TakenOver, Unit,
 };
@@ -24,21 +23,20 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let plan = AuditPlan::new(shared.env.monotonic(), shared.config.audit);
     let mut upkeep = Upkeep { shared, plan, give_backs: VecDeque::new(), take_overs: BTreeMap::new() };
     // An earlier upkeep may have died with errands in hand.
-    let mut step = upkeep.plan(AuditInput::Suspect);
+    upkeep.tell(AuditInput::Suspect);
     loop {
         for errand in upkeep.shared.errands.take() {
-            step = upkeep.note(errand).unwrap_or(step);
+            upkeep.note(errand);
         }
         if !upkeep.give_backs.is_empty() {
-            step = upkeep.give_back().await.unwrap_or(step);
+            upkeep.give_back().await;
         } else if let Some((executor, beat)) = upkeep.take_overs.pop_first() {
             upkeep.take_over(executor, beat).await;
         } else {
-            step = match step {
+            match upkeep.plan.next(upkeep.shared.env.monotonic()) {
                 AuditStep::Read(after) => upkeep.audit(after).await,
-                AuditStep::Wait(until) => upkeep.wait(Some(until)).await,
-                AuditStep::Nothing => upkeep.wait(None).await,
-            };
+                AuditStep::Wait(until) => note_before(&upkeep.shared.errands, &upkeep.shared.env, until).await,
+            }
         }
     }
 }
@@ -51,26 +49,20 @@ struct Upkeep {
 }
 
 impl Upkeep {
-    fn plan(&mut self, input: AuditInput) -> AuditStep {
-        self.plan.step(self.shared.env.monotonic(), input)
+    fn tell(&mut self, input: AuditInput) {
+        self.plan.tell(self.shared.env.monotonic(), input);
     }
 
-    fn note(&mut self, errand: Errand) -> Option<AuditStep> {
+    fn note(&mut self, errand: Errand) {
         match errand {
             Errand::GiveBack(fence, delay) => self.give_backs.push_back((fence, delay)),
             Errand::TakeOver(dead) => drop(self.take_overs.insert(dead.executor, dead.beat)),
-            Errand::Suspect => return Some(self.plan(AuditInput::Suspect)),
+            Errand::Suspect => self.tell(AuditInput::Suspect),
             Errand::Renewed => {
-                self.plan(AuditInput::Renewed);
-                return Some(self.plan(AuditInput::Suspect));
+                self.tell(AuditInput::Renewed);
+                self.tell(AuditInput::Suspect);
             }
         }
-        None
-    }
-
-    async fn wait(&mut self, until: Option<Monotonic>) -> AuditStep {
-        note_before(&self.shared.errands, &self.shared.env, until).await;
-        self.plan(AuditInput::Look)
     }
 
     /// A call, given up when it takes too long.
@@ -85,20 +77,21 @@ impl Upkeep {
     }
 
     /// Returns rows to their queues; what fails is left to the next audit.
-    async fn give_back(&mut self) -> Option<AuditStep> {
+    async fn give_back(&mut self) {
         let rows: Vec<_> = self.give_backs.drain(..self.give_backs.len().min(GIVE_BACKS)).collect();
         let units: Vec<_> =
             rows.iter().map(|(fence, delay)| Unit::by(fence).effect(Effect::GiveBack { delay: *delay })).collect();
         let shared = self.shared.clone();
-        match self.call("commit", shared.store.commit(&units)).await {
-            Ok(committed) => {
-                let done = returned(&committed);
-                tracing::info!(rows = rows.len(), done, "rows given back");
-                shared.counters.lock().given_back += done;
-                committed.units.iter().any(Result::is_err).then(|| self.plan(AuditInput::Suspect))
-            }
-            Err(_) => Some(self.plan(AuditInput::Suspect)),
+        let committed = self.call("commit", shared.store.commit(&units)).await;
+        if let Ok(committed) = &committed {
+            let done = returned(committed);
+            tracing::info!(rows = rows.len(), done, "rows given back");
+            shared.counters.lock().given_back += done;
         }
+        if committed.is_ok_and(|committed| committed.units.iter().all(Result::is_ok)) {
+            return;
+        }
+        self.tell(AuditInput::Suspect);
     }
 
     /// Takes one page of a dead executor's rows; the next page waits in line. A failure is found dead again by a tick.
@@ -117,7 +110,7 @@ impl Upkeep {
         }
     }
 
-    async fn audit(&mut self, after: Option<AuditCursor>) -> AuditStep {
+    async fn audit(&mut self, after: Option<AuditCursor>) {
         let shared = self.shared.clone();
         let (executor, epoch) = shared.identity(|identity| (identity.executor.clone(), identity.epoch));
         let mut request = Audit::new(executor);
@@ -126,15 +119,14 @@ impl Upkeep {
         let answer = self.call("queue_audit", shared.store.queue_audit(request)).await;
         let took = shared.env.monotonic().since(began);
         if shared.identity(|identity| identity.epoch) != epoch {
-            return self.plan(AuditInput::Renewed);
+            return self.tell(AuditInput::Renewed);
         }
-        let Ok(audited) = answer else { return self.plan(AuditInput::Failed) };
+        let Ok(audited) = answer else { return self.tell(AuditInput::Failed) };
         let outstanding = shared.lanes.outstanding();
         let lost = lost_rows(&audited.rows, &shared.counts.lock(), &outstanding);
         self.give_backs.extend(lost.into_iter().map(|fence| (fence, None)));
-        let step = self.plan(AuditInput::Page(took, audited.next));
+        self.tell(AuditInput::Page(took, audited.next));
         shared.counters.lock().audits = self.plan.finished();
-        step
     }
 }
 

@@ -16,7 +16,7 @@ fn an_audit_costs_a_hundredth_of_a_connection_and_comes_round_all_the_same() {
     sequences(800, 120_000, |words| {
         let mut now = Monotonic(Duration::from_secs(1));
         let mut plan = AuditPlan::new(now, LEAST);
-        let mut step = plan.step(now, AuditInput::Look);
+        let mut step = plan.next(now);
         let (mut spent, mut walk_ended, mut last_walk, mut reading) = (Duration::ZERO, now, Duration::ZERO, false);
         for word in words {
             let mut word = Word(*word);
@@ -51,16 +51,14 @@ fn an_audit_costs_a_hundredth_of_a_connection_and_comes_round_all_the_same() {
                         until.since(walk_ended) <= Duration::from_secs(30).max(100 * last_walk),
                         "and not longer than its share asks"
                     );
-                    if word.below(4) == 0 {
-                        AuditInput::Suspect
-                    } else {
-                        now = if word.below(2) == 0 { *until } else { now + until.since(now) / 2 };
-                        AuditInput::Look
-                    }
+                    now = if word.below(2) == 0 { *until } else { now + until.since(now) / 2 };
+                    AuditInput::Suspect
                 }
-                AuditStep::Nothing => panic!("the page was answered"),
             };
-            step = plan.step(now, input);
+            if input != AuditInput::Suspect || word.below(4) == 0 {
+                plan.tell(now, input);
+            }
+            step = plan.next(now);
         }
     });
 }
@@ -69,12 +67,15 @@ fn an_audit_costs_a_hundredth_of_a_connection_and_comes_round_all_the_same() {
 fn a_suspicion_brings_the_next_audit_within_a_second_if_its_share_allows() {
     let start = Monotonic(Duration::from_secs(1));
     let mut plan = AuditPlan::new(start, LEAST);
-    assert_eq!(plan.step(start, AuditInput::Suspect), AuditStep::Wait(start + Duration::from_secs(1)));
+    plan.tell(start, AuditInput::Suspect);
+    assert_eq!(plan.next(start), AuditStep::Wait(start + Duration::from_secs(1)));
     let now = start + Duration::from_secs(1);
-    assert_eq!(plan.step(now, AuditInput::Look), AuditStep::Read(None));
-    assert_eq!(plan.step(now, AuditInput::Look), AuditStep::Nothing, "one page at a time");
-    plan.step(now, AuditInput::Page(Duration::from_millis(50), None));
-    assert_eq!(plan.step(now, AuditInput::Suspect), AuditStep::Wait(now + Duration::from_secs(5)), "a hundredth");
+    assert_eq!(plan.next(now), AuditStep::Read(None));
+    plan.tell(now, AuditInput::Suspect);
+    assert_eq!(plan.next(now), AuditStep::Read(None), "a suspicion forgets no page");
+    plan.tell(now, AuditInput::Page(Duration::from_millis(50), None));
+    plan.tell(now, AuditInput::Suspect);
+    assert_eq!(plan.next(now), AuditStep::Wait(now + Duration::from_secs(5)), "a hundredth");
     assert_eq!(plan.finished(), 1);
 }
 
@@ -84,14 +85,14 @@ fn a_page_that_hangs_delays_the_next_audit_by_seconds_only() {
     let mut plan = AuditPlan::new(now, LEAST);
     for seconds in [5, 10, 20, 30, 30] {
         now = now + Duration::from_secs(3600);
-        assert_eq!(plan.step(now, AuditInput::Look), AuditStep::Read(None));
-        let wait = AuditStep::Wait(now + Duration::from_secs(seconds));
-        assert_eq!(plan.step(now, AuditInput::Failed), wait);
+        assert_eq!(plan.next(now), AuditStep::Read(None));
+        plan.tell(now, AuditInput::Failed);
+        assert_eq!(plan.next(now), AuditStep::Wait(now + Duration::from_secs(seconds)));
     }
     now = now + Duration::from_secs(3600);
-    plan.step(now, AuditInput::Look);
-    let step = plan.step(now, AuditInput::Page(Duration::from_secs(9), None));
-    assert_eq!(step, AuditStep::Wait(now + Duration::from_secs(30)));
+    plan.next(now);
+    plan.tell(now, AuditInput::Page(Duration::from_secs(9), None));
+    assert_eq!(plan.next(now), AuditStep::Wait(now + Duration::from_secs(30)));
 }
 
 #[test]

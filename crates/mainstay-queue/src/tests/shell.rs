@@ -189,6 +189,25 @@ fn a_launch_that_panics_neither_stops_the_rows_behind_it_nor_loses_its_own() {
 }
 
 #[test]
+fn the_audit_goes_on_when_give_backs_hang_while_workers_die() {
+    let sim = Sim::new(15);
+    let web = launch(&sim, calm(&sim, "web"), 10 * MILLI, config());
+    web.register(&sim, "q", Limits::default());
+    sim.advance(2 * SECOND);
+    web.bodies.panics.store(true, Ordering::Relaxed);
+    web.probe.fault("commit", Fault::Hang, 1);
+    web.enqueue(&sim, "q", ids("w", 2));
+    sim.advance(SECOND);
+    web.bodies.panics.store(false, Ordering::Relaxed);
+    web.probe.fault("queue_claim", Fault::Panic, 1);
+    web.enqueue(&sim, "q", ids("x", 2));
+    sim.advance(30 * SECOND);
+    for id in ["w-000", "w-001", "x-000", "x-001"] {
+        assert_eq!(web.status(&sim, id), Status::Success, "{id}");
+    }
+}
+
+#[test]
 fn shutdown_waits_for_what_runs_and_returns_the_rest() {
     let sim = Sim::new(11);
     let web = launch(&sim, calm(&sim, "web"), 3 * SECOND, config());
