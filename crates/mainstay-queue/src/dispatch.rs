@@ -23,7 +23,8 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Begun {
-    /// Start it: submit it to run in this executor, and let its execution own the slot.
+    /// Start it: submit it to run in this executor, ask [`Slot::is_current`] in the same breath in which the body starts,
+    /// and let its execution own the slot.
     Here {
         /// The executor to name in the submit.
         executor: ExecutorId,

@@ -121,16 +121,18 @@ impl Lanes {
             state: Mutex::new(LaneState { lane: Lane::new(pace, plan), sent: None, kept: None }),
             alive: AtomicBool::new(false),
         });
-        cells.insert(queue.clone(), cell.clone());
+        let ended = cells.insert(queue.clone(), cell.clone());
+        // Dropped without the lock: the places that a lane keeps wake other lanes.
+        drop((cells, ended));
         cell
     }
 
     /// Forgets a lane that has come to its end.
     pub(crate) fn close(&self, queue: &QueueName) {
         let mut cells = self.cells();
-        if cells.get(queue).is_some_and(|cell| cell.lock().lane.has_ended()) {
-            cells.remove(queue);
-        }
+        let has_ended = cells.get(queue).is_some_and(|cell| cell.lock().lane.has_ended());
+        let ended = if has_ended { cells.remove(queue) } else { None };
+        drop((cells, ended));
     }
 
     pub(crate) fn get(&self, queue: &QueueName) -> Option<Arc<LaneCell>> {

@@ -198,8 +198,9 @@ impl Tally {
 
     /// Takes a queue off the waiting list; those behind it may have room now.
     pub fn leave(&mut self, queue: &QueueName) -> Wakes {
+        let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting != queue);
-        self.wakes(None)
+        if self.waiting.len() == before { Wakes::default() } else { self.wakes(None) }
     }
 
     /// Counts an execution, over the bound if need be.

@@ -29,8 +29,7 @@ enum Event {
 /// Runs the lane until it ends.
 pub(crate) async fn run(shared: Arc<Shared>, cell: Arc<LaneCell>) {
     let _end = EndNote { shared: shared.clone(), cell: cell.clone() };
-    let mut worker =
-        Worker { shared, cell, call: None, sent_at: Monotonic::default(), epoch: 0, until: None, ended: false };
+    let mut worker = Worker::new(shared, cell);
     // A claim that an earlier worker left has an answer that nobody heard.
     worker.step(LaneInput::Failed(ErrorKind::Unavailable));
     while !worker.ended {
@@ -47,12 +46,19 @@ struct Worker {
     cell: Arc<LaneCell>,
     call: Call<Result<Claimed, StoreError>>,
     sent_at: Monotonic,
+    kept_until: Option<Monotonic>,
     epoch: u64,
     until: Option<Monotonic>,
     ended: bool,
 }
 
 impl Worker {
+    fn new(shared: Arc<Shared>, cell: Arc<LaneCell>) -> Self {
+        let now = shared.env.monotonic();
+        let kept_until = cell.lock().kept.is_some().then(|| now + KEEP);
+        Self { shared, cell, call: None, sent_at: now, kept_until, epoch: 0, until: None, ended: false }
+    }
+
     async fn event(&mut self) -> Event {
         let timer_at = self.timer_at();
         let mut noted = pin!(self.cell.mail.wait());
@@ -71,27 +77,26 @@ impl Worker {
     }
 
     fn timer_at(&self) -> Monotonic {
-        let until = self.until.unwrap_or(Monotonic::NEVER);
-        if self.call.is_none() {
-            return until;
-        }
-        let keeps = self.cell.lock().kept.is_some();
-        until.min(self.sent_at + if keeps { KEEP } else { PATIENCE })
+        let lost = self.call.as_ref().map(|_| self.sent_at + PATIENCE);
+        [self.until, self.kept_until, lost].into_iter().flatten().fold(Monotonic::NEVER, Monotonic::min)
     }
 
     fn time(&mut self) {
-        if self.call.is_some() {
-            let out = self.shared.env.monotonic().since(self.sent_at);
-            if out >= KEEP {
-                let kept = self.cell.lock().kept.take();
-                drop(kept);
-            }
-            if out >= PATIENCE {
-                self.answered(Err(StoreError::new(ErrorKind::Timeout, "queue_claim")));
-                return;
-            }
+        let now = self.shared.env.monotonic();
+        if self.kept_until.is_some_and(|until| until <= now) {
+            self.release();
+        }
+        if self.call.is_some() && now >= self.sent_at + PATIENCE {
+            return self.answered(Err(StoreError::new(ErrorKind::Timeout, "queue_claim")));
         }
         self.step(LaneInput::Look);
+    }
+
+    /// Gives back the places that the claim keeps.
+    fn release(&mut self) {
+        self.kept_until = None;
+        let kept = self.cell.lock().kept.take();
+        drop(kept);
     }
 
     fn read_mail(&mut self) {
@@ -128,12 +133,9 @@ impl Worker {
     }
 
     /// The claim is over: its token is no longer outstanding and its places are free.
-    fn settle(&self) {
-        let (kept, _sent) = {
-            let mut state = self.cell.lock();
-            (state.kept.take(), state.sent.take())
-        };
-        drop(kept);
+    fn settle(&mut self) {
+        self.release();
+        self.cell.lock().sent = None;
     }
 
     fn step(&mut self, input: LaneInput) {
@@ -180,7 +182,10 @@ impl Worker {
                 LaneEffect::Claim { repeat, .. } => self.send(repeat),
                 LaneEffect::Probe => self.shared.lanes.wanted.notify_one(),
                 LaneEffect::Renew => self.shared.notes.post(Note::Unleased(self.epoch)),
-                LaneEffect::End => self.ended = true,
+                LaneEffect::End => {
+                    self.ended = true;
+                    self.settle();
+                }
             }
         }
     }
@@ -195,6 +200,9 @@ impl Worker {
             counters.repeats += u64::from(repeat);
         }
         self.sent_at = self.shared.env.monotonic();
+        if !repeat {
+            self.kept_until = Some(self.sent_at + KEEP);
+        }
         let store = self.shared.store.clone();
         self.call = Some(Box::pin(async move { store.queue_claim(request).await }));
     }

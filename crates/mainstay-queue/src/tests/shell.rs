@@ -208,6 +208,41 @@ fn the_audit_goes_on_when_give_backs_hang_while_workers_die() {
 }
 
 #[test]
+fn rows_of_a_claim_that_is_out_at_the_stop_go_back_to_their_queue() {
+    let sim = Sim::new(16);
+    let web = launch(&sim, calm(&sim, "web"), 10 * MILLI, config());
+    web.register(&sim, "q", Limits::default());
+    sim.advance(2 * SECOND);
+    web.probe.fault("queue_claim", Fault::Late, 1);
+    web.enqueue(&sim, "q", ids("w", 1));
+    sim.advance(SECOND);
+    assert_eq!(web.status(&sim, "w-000"), Status::Pending);
+    sim.block_on(web.dispatch.stop_claiming());
+    let claims = web.probe.count("queue_claim");
+    sim.advance(SECOND);
+    assert_eq!((web.status(&sim, "w-000"), web.started().len()), (Status::Enqueued, 0));
+    web.enqueue(&sim, "q", ids("x", 3));
+    sim.advance(60 * SECOND);
+    assert_eq!(web.probe.count("queue_claim"), claims, "no claim begins");
+    assert_eq!((web.dispatch.stats().workers, web.dispatch.stats().renewals), (0, 0), "the lease is kept");
+}
+
+#[test]
+fn a_stop_while_an_answer_is_lost_leaves_its_rows_to_the_audit() {
+    let sim = Sim::new(17);
+    let web = launch(&sim, calm(&sim, "web"), 10 * MILLI, config());
+    web.register(&sim, "q", Limits::default());
+    sim.advance(2 * SECOND);
+    web.probe.fault("queue_claim", Fault::Lose, u32::MAX);
+    web.enqueue(&sim, "q", ids("w", 1));
+    sim.advance(SECOND);
+    sim.block_on(web.dispatch.stop_claiming());
+    sim.advance(10 * SECOND);
+    assert_eq!(web.status(&sim, "w-000"), Status::Enqueued);
+    assert_eq!(web.dispatch.stats().given_back, 1);
+}
+
+#[test]
 fn shutdown_waits_for_what_runs_and_returns_the_rest() {
     let sim = Sim::new(11);
     let web = launch(&sim, calm(&sim, "web"), 3 * SECOND, config());

@@ -21,6 +21,8 @@ pub(super) enum Fault {
     Fail,
     /// It is executed, and its answer is lost.
     Lose,
+    /// It is executed at once and answered two seconds later.
+    Late,
     /// It panics.
     Panic,
 }
@@ -68,6 +70,11 @@ impl Probe {
             Some(Fault::Lose) => {
                 call.await?;
                 Err(StoreError::new(ErrorKind::Unavailable, op))
+            }
+            Some(Fault::Late) => {
+                let answer = call.await;
+                self.env().sleep(Duration::from_secs(2)).await;
+                answer
             }
             Some(Fault::Panic) => panic!("a call of {op} panics on purpose"),
         }
