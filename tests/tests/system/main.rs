@@ -1,0 +1,5 @@
+//! Whole systems: several processes on one file.
+
+mod crash;
+mod drain;
+mod process;

@@ -1,0 +1,85 @@
+//! A file in a folder of its own, and processes that work on it.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay_env::Env;
+use mainstay_sqlite::Sqlite;
+use mainstay_store::{Store, StoreClock};
+use mainstay_tests::ledger::Account;
+use mainstay_tests::load;
+use mainstay_tests::worker::Orders;
+use tempfile::TempDir;
+
+/// The file, and this process's own handle on it.
+pub(crate) struct Shop {
+    pub(crate) store: Arc<dyn Store>,
+    folder: TempDir,
+}
+
+impl Shop {
+    /// A new file with its queues.
+    pub(crate) async fn open(env: &Env) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("store.db");
+        let store = Arc::new(Sqlite::open(env, file, StoreClock::Server).await.expect("the file"));
+        load::register(&*store).await.expect("queues");
+        Self { store, folder }
+    }
+
+    /// What a process is told that has no trouble.
+    pub(crate) fn orders(&self, name: &str) -> Orders {
+        Orders {
+            file: self.folder.path().join("store.db"),
+            ledger: self.folder.path().join("ledger"),
+            name: name.to_owned(),
+            faults: 0.0,
+            seed: name.bytes().map(u64::from).sum(),
+            span: Duration::ZERO,
+            body: Duration::from_millis(2),
+        }
+    }
+
+    /// What the ledger says so far.
+    pub(crate) fn account(&self) -> Account {
+        let ledger = std::fs::read_to_string(self.folder.path().join("ledger")).unwrap_or_default();
+        Account::read(&ledger, load::queue_of).expect("whole lines")
+    }
+}
+
+/// A process; it is killed when this is dropped, so that a failed test leaves none behind.
+pub(crate) struct Worker(Child);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Worker {
+    /// Starts it.
+    pub(crate) fn start(orders: &Orders) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
+        command.args(orders.to_args()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self(command.spawn().expect("a process"))
+    }
+
+    /// Its number in the ledger.
+    pub(crate) fn number(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Closes its input and hears what it did.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.0.stdin.take());
+        let mut told = String::new();
+        self.0.stdout.take().expect("its output").read_to_string(&mut told).expect("its output");
+        let status = self.0.wait().expect("its end");
+        assert!(status.success(), "a process failed: {told}");
+        told.trim().to_owned()
+    }
+}
