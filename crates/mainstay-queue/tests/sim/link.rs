@@ -230,6 +230,9 @@ impl Linked {
         if state.stopped.contains(&self.run) {
             state.violation(format!("{:?} sent a claim on {} after it had stopped", self.run, request.queue));
         }
+        if !request.repeat && !state.tokens.insert(request.token.clone()) {
+            state.violation(format!("invariant 9: {:?} sends a new claim under a used token", self.run));
+        }
         let slots = state.slots(&self.run, &request.queue);
         let freed = state.freed.remove(&(self.run.clone(), request.queue.clone())).unwrap_or_default();
         let sent = self.inner.env().monotonic();
@@ -309,7 +312,11 @@ impl ExecutorStore for Linked {
             let mut state = self.seen.lock();
             state.wrote(None, None);
             state.note("take-over");
-            let own = state.executors.get(&executor) == Some(&asker);
+            let victim = state.executors.get(&executor).cloned();
+            let own = victim.as_ref() == Some(&asker);
+            if victim.is_some_and(|victim| !own && state.alive.contains(&victim)) {
+                state.note("false dead taken over");
+            }
             let beat = state.beats.get(&executor).map(|(_, at)| *at);
             if let Some(beat) = beat.filter(|beat| !own && now.since(*beat) < self.ttl) {
                 let age = now.since(beat);

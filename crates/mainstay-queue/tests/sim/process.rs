@@ -76,12 +76,6 @@ impl Process {
         Config::new(self.member.app(), self.member.version(), self.alias.clone()).max_running(self.member.max_running)
     }
 
-    /// Starts the process with the usual settings.
-    pub(crate) fn start(&mut self, sim: &Sim, memory: &Memory, seen: &Seen) {
-        let config = self.config();
-        self.start_with(sim, memory, seen, config);
-    }
-
     /// Starts the process: its engine is launched by a task of its own, which tries again while the store is away.
     pub(crate) fn start_with(&mut self, sim: &Sim, memory: &Memory, seen: &Seen, config: Config) {
         self.launches += 1;

@@ -2,7 +2,7 @@
 
 use crate::plan::{Body, End};
 use mainstay_env::{Monotonic, Timestamp};
-use mainstay_store::{Claim, Claimed, ClaimedRow, ExecutorId, Fence, PartitionKey, QueueName, WorkflowId};
+use mainstay_store::{Claim, Claimed, ClaimedRow, ExecutorId, Fence, PartitionKey, QueueName, Token, WorkflowId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -98,6 +98,10 @@ pub(crate) struct State {
     pub(crate) settled: BTreeMap<Fence, u32>,
     /// What was seen and must never be.
     pub(crate) violations: Vec<String>,
+    /// Processes that are up.
+    pub(crate) alive: BTreeSet<Run>,
+    /// Tokens of claims that passed for the first time.
+    pub(crate) tokens: BTreeSet<Token>,
     /// Processes that were told to claim no more, and have confirmed it.
     pub(crate) stopped: BTreeSet<Run>,
     /// Whose executor an id is, once it has beaten.

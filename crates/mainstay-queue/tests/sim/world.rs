@@ -107,13 +107,15 @@ impl World {
 
     pub(crate) fn launch(&mut self, process: usize) {
         if self.processes[process].up.is_none() {
-            self.processes[process].start(&self.sim, &self.memory, &self.seen);
+            let config = self.processes[process].config();
+            self.launch_with(process, config);
         }
     }
 
     /// Launches a process with settings of its own.
     pub(crate) fn launch_with(&mut self, process: usize, config: mainstay_queue::Config) {
         self.processes[process].start_with(&self.sim, &self.memory, &self.seen, config);
+        self.seen.lock().alive.extend(self.processes[process].up.as_ref().map(|up| up.run.clone()));
     }
 
     pub(crate) fn up(&self, process: usize) -> Option<&Up> {
@@ -138,6 +140,7 @@ impl World {
         self.met.add("crash between claim and start", torn as u64);
         self.unstarted.retain(|_, (run, _)| *run != up.run);
         self.note_faults(&up);
+        self.seen.lock().alive.remove(&up.run);
         self.sim.kill(&self.processes[process].name);
         self.check();
     }
