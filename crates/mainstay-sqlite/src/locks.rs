@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mainstay_env::Env;
 use mainstay_store::ExecutorId;
 
-/// How many fresh names are tried when a file is swept away between its creation and its lock.
-const TRIES: usize = 3;
+/// How many fresh names are tried when one is taken, or its file is swept away between its creation and its lock.
+const TRIES: usize = 8;
 
 /// The locks of one handle of a store; closing it, or its process's end, lets go of all of them.
 #[derive(Debug)]
@@ -39,7 +39,13 @@ struct Held {
 impl Locks {
     /// The locks beside a database file.
     pub(crate) fn beside(database: &Path, env: &Env) -> Self {
-        let mut folder = database.as_os_str().to_owned();
+        // Every process must find the same folder, whatever links lead to the file.
+        let real = database.canonicalize().or_else(|_| {
+            let name = database.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok::<_, io::Error>(parent.unwrap_or(Path::new(".")).canonicalize()?.join(name))
+        });
+        let mut folder = real.unwrap_or_else(|_| database.to_owned()).into_os_string();
         folder.push("-exec");
         Self { folder: folder.into(), env: env.clone(), state: Mutex::default() }
     }
@@ -132,7 +138,10 @@ impl Locks {
         for _ in 0..TRIES {
             let name = format!("{}.lock", self.env.nonce());
             let path = self.folder.join(&name);
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+            let file = match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                opened => opened?,
+            };
             // Whoever sweeps may have come before the lock.
             if let Some(held) = lock(file, &name)?
                 && path.exists()

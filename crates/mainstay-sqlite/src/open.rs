@@ -8,7 +8,7 @@ use mainstay_env::{Env, Monotonic};
 use mainstay_store::{ErrorKind, Result, StoreError};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::config::Config;
+use crate::config::{Config, Synchronous};
 use crate::error;
 use crate::migrate::{self, Refused};
 use crate::pace::Pace;
@@ -19,6 +19,9 @@ const OP: &str = "open";
 
 /// Page cache of the writing connection, in KiB; a negative number means KiB to SQLite.
 const CACHE: i64 = -32_768;
+
+/// What is left of the log after a checkpoint, in bytes: a burst must not take the space for ever.
+const LOG: i64 = 64 << 20;
 
 /// Room for every statement of this crate, so that none is prepared twice.
 const STATEMENTS: usize = 160;
@@ -61,6 +64,9 @@ pub(crate) fn writer(config: &Config, env: &Env) -> Result<Connection> {
     patiently(env, deadline, || write_ahead(&conn))?;
     let set = || {
         conn.pragma_update(None, "synchronous", config.synchronous.pragma())?;
+        // Where the usual flush leaves data in the disk's cache; unknown to all but one operating system.
+        conn.pragma_update(None, "fullfsync", config.synchronous == Synchronous::Full)?;
+        conn.pragma_update(None, "journal_size_limit", LOG)?;
         conn.pragma_update(None, "cache_size", CACHE)
     };
     set().map_err(|error| error::failed(OP, error))?;

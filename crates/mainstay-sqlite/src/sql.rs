@@ -202,7 +202,9 @@ statements! {
     CLAIM = concat!("UPDATE workflow_status SET status = 'PENDING', recovery_attempts = recovery_attempts + 1, \
         executor_id = ?2, application_version = ?3, application_name = coalesce(application_name, ?4), owner_xid = ?5, \
         rate_limited = ?6, started_at_epoch_ms = max(?7, updated_at + 1), updated_at = max(?7, updated_at + 1), \
-        workflow_deadline_epoch_ms = coalesce(workflow_deadline_epoch_ms, ?7 + workflow_timeout_ms) \
+        workflow_deadline_epoch_ms = coalesce(workflow_deadline_epoch_ms, \
+        CASE WHEN workflow_timeout_ms > 9223372036854775807 - ?7 THEN 9223372036854775807 \
+        ELSE ?7 + workflow_timeout_ms END) \
         WHERE workflow_uuid = ?1 AND status = 'ENQUEUED' AND recovery_attempts < ?8 RETURNING ", row!());
     /// What a token still holds.
     CLAIMED = concat!("SELECT ", row!(), " FROM workflow_status WHERE status = 'PENDING' AND executor_id = ?1 \

@@ -10,7 +10,7 @@ use mainstay_store::{
     AdminStore, Capabilities, Capability, ErrorKind, Result, ScheduleStore, SignalStore, Store, StoreClock, StoreError,
     Wakeups,
 };
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::call::{self, Call, OnBusy, Read, Write};
 use crate::clock::Time;
@@ -25,7 +25,7 @@ use crate::sql::{self, Cached};
 use crate::tx::{Snapshot, Tx};
 use crate::writer::Writer;
 
-/// Most calls that wait for a thread; the next one waits for a place before it is sent.
+/// Most calls that wait to write, and to read; the next one waits for a place before it is sent.
 const QUEUE: usize = 4_096;
 
 /// A store in one SQLite file, shared with every other process that opens the file. Cheap to clone.
@@ -43,10 +43,25 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) locks: Arc<Locks>,
     wakeups: Wakeups,
-    places: Arc<Semaphore>,
-    writes: Sender<Box<dyn Write>>,
-    reads: Sender<Box<dyn Read>>,
+    writes: Lane<dyn Write>,
+    reads: Lane<dyn Read>,
     threads: Mutex<Vec<Task<()>>>,
+}
+
+/// The way to a thread, with its places.
+struct Lane<J: ?Sized> {
+    jobs: Sender<Box<J>>,
+    places: Arc<Semaphore>,
+}
+
+impl<J: ?Sized> Lane<J> {
+    fn new(jobs: Sender<Box<J>>) -> Self {
+        Self { jobs, places: Arc::new(Semaphore::new(QUEUE)) }
+    }
+
+    async fn place(&self, op: &'static str) -> Result<OwnedSemaphorePermit> {
+        self.places.clone().acquire_owned().await.map_err(|_| call::closed(op))
+    }
 }
 
 impl Drop for Inner {
@@ -90,8 +105,8 @@ impl Sqlite {
             threads.push(thread(&tasks, &format!("reader-{number}"), move || reader.read(jobs, opened))?);
             opening.await.map_err(|_| call::closed("open"))??;
         }
-        let (places, threads) = (Arc::new(Semaphore::new(QUEUE)), Mutex::new(threads));
-        let inner = Inner { env: env.clone(), config, locks, wakeups, places, writes, reads, threads };
+        let (writes, reads, threads) = (Lane::new(writes), Lane::new(reads), Mutex::new(threads));
+        let inner = Inner { env: env.clone(), config, locks, wakeups, writes, reads, threads };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -131,11 +146,11 @@ impl Sqlite {
         on_busy: Option<OnBusy<T>>,
         body: impl FnMut(&mut Tx<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let permit = self.inner.places.clone().acquire_owned().await.map_err(|_| call::closed(op))?;
+        let permit = self.inner.writes.place(op).await?;
         let (reply, answer) = oneshot::channel();
         let deadline = self.inner.env.deadline(patience);
         let job = Call { op, deadline, body, value: None, reply, on_busy, _permit: permit };
-        self.inner.writes.send(Box::new(job)).map_err(|_| call::closed(op))?;
+        self.inner.writes.jobs.send(Box::new(job)).map_err(|_| call::closed(op))?;
         answer.await.map_err(|_| call::closed(op))?
     }
 
@@ -145,11 +160,11 @@ impl Sqlite {
         op: &'static str,
         body: impl FnMut(&Snapshot<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let permit = self.inner.places.clone().acquire_owned().await.map_err(|_| call::closed(op))?;
+        let permit = self.inner.reads.place(op).await?;
         let (reply, answer) = oneshot::channel();
         let deadline = self.inner.env.deadline(self.inner.config.patience);
         let job = Call { op, deadline, body, value: None, reply, on_busy: None, _permit: permit };
-        self.inner.reads.send(Box::new(job)).map_err(|_| call::closed(op))?;
+        self.inner.reads.jobs.send(Box::new(job)).map_err(|_| call::closed(op))?;
         answer.await.map_err(|_| call::closed(op))?
     }
 }

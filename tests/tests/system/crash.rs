@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
-use mainstay_store::{Outcome, Standing, WorkflowId};
+use mainstay_store::{Outcome, Standing, Store, WorkflowId};
 use mainstay_tests::load;
 use mainstay_tests::worker::Orders;
 
@@ -26,8 +26,8 @@ fn rows_of_a_killed_process_run_elsewhere_long_before_its_lease_would_have_expir
 }
 
 async fn killed(env: &Env) {
-    let shop = Shop::open(env).await;
-    load::enqueue(&*shop.store, 0..ROWS).await.expect("rows");
+    let (shop, store) = Shop::open(env).await;
+    load::enqueue(&*store, 0..ROWS).await.expect("rows");
     let body = Duration::from_millis(600);
     let first = Worker::start(&Orders { body, ..shop.orders("w1") });
     let dead = first.number();
@@ -40,13 +40,13 @@ async fn killed(env: &Env) {
         env.sleep(LOOK).await;
     }
     let ids: Vec<WorkflowId> = (0..ROWS).map(|number| load::id(number).into()).collect();
-    let ended = ended(&shop, &ids).await;
+    let ended = ended(&*store, &ids).await;
     drop(first);
     assert!(!shop.account().open_of(dead).is_empty(), "it was killed with bodies open");
     let begun = env.monotonic();
-    while self::ended(&shop, &ids).await.len() < ids.len() {
+    while self::ended(&*store, &ids).await.len() < ids.len() {
         let took = env.monotonic().since(begun);
-        assert!(took < SOON, "rows wait after {took:?}: {:?}", shop.store.lease_list(&load::APP.into()).await);
+        assert!(took < SOON, "rows wait after {took:?}: {:?}", store.lease_list(&load::APP.into()).await);
         env.sleep(LOOK).await;
     }
     let told = second.end();
@@ -54,12 +54,12 @@ async fn killed(env: &Env) {
     let doubles = account.doubles();
     assert!(doubles.iter().all(|id| account.starts[*id] == 2 && !ended.contains(*id)), "{doubles:?} beside {ended:?}");
     assert!(!doubles.is_empty() && !told.contains("taken_over=0"), "{told}");
-    assert_eq!(shop.store.lease_list(&load::APP.into()).await.expect("a list").leases, [], "no lease is left");
+    assert_eq!(store.lease_list(&load::APP.into()).await.expect("a list").leases, [], "no lease is left");
 }
 
 /// Those of the rows that have ended well.
-async fn ended(shop: &Shop, ids: &[WorkflowId]) -> BTreeSet<String> {
-    let standing = shop.store.workflow_standing(ids).await.expect("a read");
+async fn ended(store: &dyn Store, ids: &[WorkflowId]) -> BTreeSet<String> {
+    let standing = store.workflow_standing(ids).await.expect("a read");
     let well = |standing: &Standing| matches!(standing, Standing::Ended(Outcome::Success(_)));
     ids.iter().zip(standing).filter(|(_, standing)| well(standing)).map(|(id, _)| id.to_string()).collect()
 }

@@ -49,16 +49,16 @@ fn drain(run: &Run) -> Drained {
 }
 
 async fn drained(env: &Env, run: &Run) -> Drained {
-    let shop = Shop::open(env).await;
-    load::enqueue(&*shop.store, 0..run.rows).await.expect("rows");
+    let (shop, store) = Shop::open(env).await;
+    load::enqueue(&*store, 0..run.rows).await.expect("rows");
     let begun = env.monotonic();
     let workers =
         ["w1", "w2"].map(|name| Worker::start(&Orders { faults: run.faults, span: run.span, ..shop.orders(name) }));
-    let rows = watch(env, &*shop.store, run).await;
+    let rows = watch(env, &*store, run).await;
     let took = env.monotonic().since(begun);
     let told = workers.map(Worker::end).to_vec();
     let account = shop.account();
-    let starts_of_rated = starts(&*shop.store, rows).await;
+    let starts_of_rated = starts(&*store, rows).await;
     // A line for whoever reads the log; nothing can be said on an output that is closed.
     let _ = writeln!(std::io::stderr(), "{rows} rows in {took:?}, {:?}: {told:?}", account.by_process);
     Drained { rows, took, account, starts_of_rated, told }

@@ -2,4 +2,5 @@
 
 mod crash;
 mod drain;
+mod fresh;
 mod process;

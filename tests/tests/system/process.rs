@@ -13,27 +13,34 @@ use mainstay_tests::load;
 use mainstay_tests::worker::Orders;
 use tempfile::TempDir;
 
-/// The file, and this process's own handle on it.
-pub(crate) struct Shop {
-    pub(crate) store: Arc<dyn Store>,
-    folder: TempDir,
-}
+/// A place for the file and the ledger.
+pub(crate) struct Shop(TempDir);
 
 impl Shop {
+    /// A place without a file.
+    pub(crate) fn planned() -> Self {
+        Self(TempDir::new().expect("a folder"))
+    }
+
+    /// This process's own handle on the file, which is made if it is missing.
+    pub(crate) async fn opened(&self, env: &Env) -> Arc<dyn Store> {
+        let file = self.0.path().join("store.db");
+        Arc::new(Sqlite::open(env, file, StoreClock::Server).await.expect("the file"))
+    }
+
     /// A new file with its queues.
-    pub(crate) async fn open(env: &Env) -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let file = folder.path().join("store.db");
-        let store = Arc::new(Sqlite::open(env, file, StoreClock::Server).await.expect("the file"));
+    pub(crate) async fn open(env: &Env) -> (Self, Arc<dyn Store>) {
+        let shop = Self::planned();
+        let store = shop.opened(env).await;
         load::register(&*store).await.expect("queues");
-        Self { store, folder }
+        (shop, store)
     }
 
     /// What a process is told that has no trouble.
     pub(crate) fn orders(&self, name: &str) -> Orders {
         Orders {
-            file: self.folder.path().join("store.db"),
-            ledger: self.folder.path().join("ledger"),
+            file: self.0.path().join("store.db"),
+            ledger: self.0.path().join("ledger"),
             name: name.to_owned(),
             faults: 0.0,
             seed: name.bytes().map(u64::from).sum(),
@@ -44,7 +51,7 @@ impl Shop {
 
     /// What the ledger says so far.
     pub(crate) fn account(&self) -> Account {
-        let ledger = std::fs::read_to_string(self.folder.path().join("ledger")).unwrap_or_default();
+        let ledger = std::fs::read_to_string(self.0.path().join("ledger")).unwrap_or_default();
         Account::read(&ledger, load::queue_of).expect("whole lines")
     }
 }

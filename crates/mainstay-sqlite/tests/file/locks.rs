@@ -83,6 +83,20 @@ fn a_beat_through_another_handle_takes_the_free_lock() {
     assert_eq!(listed(&folder.open()), [("a~1".to_owned(), true)]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_the_file_leads_to_the_same_locks() {
+    let folder = Folder::new();
+    let a = folder.open();
+    lease(&a, "a~1");
+    let elsewhere = Folder::new();
+    std::os::unix::fs::symlink(folder.file(), elsewhere.file()).expect("a link");
+    let b = elsewhere.open();
+    assert_eq!(listed(&b), [("a~1".to_owned(), false)]);
+    drop(a);
+    assert_eq!((listed(&b), elsewhere.locks()), (vec![("a~1".to_owned(), true)], vec![]));
+}
+
 #[test]
 fn files_that_no_lease_names_are_swept_away_by_the_next_opener() {
     let folder = Folder::new();
