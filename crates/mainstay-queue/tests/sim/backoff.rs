@@ -137,7 +137,15 @@ fn the_poll_interval_follows_its_recurrence_within_floor_and_ceiling() {
         let mut rig = rig(ms(polling), draw);
         let floor = ms(polling).as_secs_f64();
         let mut model = Model { floor, contention: 1.0, failures: 1.0 };
-        for round in rounds {
+        let mut refused = false;
+        for drawn in rounds {
+            // What follows a refusal is a claim again, not a probe.
+            let round = match drawn {
+                Round::Unknown if refused => Round::Refused,
+                Round::Nothing if refused => Round::Clean,
+                other => other,
+            };
+            refused = matches!(round, Round::Refused);
             let output = rig.play(round);
             model.play(round);
             let interval = rig.lane.interval().as_secs_f64();
