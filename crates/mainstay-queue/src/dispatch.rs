@@ -51,7 +51,7 @@ pub struct Drained {
 /// dropped.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Dispatch {

@@ -1,11 +1,14 @@
 //! What the tasks around the cores do: drain, refill, survive, renew, stop.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mainstay_env::Sim;
 use mainstay_memory::{Memory, Trouble};
 use mainstay_store::*;
+
+use crate::lanes::Sent;
 
 use super::support::{Fault, config, ids, launch};
 
@@ -61,6 +64,39 @@ fn a_lost_claim_answer_is_asked_for_again_with_its_token() {
     assert!(claims.len() >= 3 && !claims[0].repeat && claims[1].repeat && claims[2].repeat);
     assert!(claims[0].token == claims[1].token && claims[1].token == claims[2].token);
     assert_eq!(web.bodies.started.lock().unwrap().len(), 5, "each once");
+}
+
+#[test]
+fn every_claim_has_a_token_of_its_own() {
+    let sim = Sim::new(18);
+    let web = launch(&sim, calm(&sim, "web"), MILLI, config().batch(1));
+    web.register(&sim, "q", Limits::default());
+    web.enqueue(&sim, "q", ids("w", 50));
+    sim.advance(3 * SECOND);
+    let claims = web.probe.claims.lock().unwrap();
+    let tokens: BTreeSet<_> = claims.iter().map(|claim| claim.token.clone()).collect();
+    assert!(claims.len() >= 50 && claims.len() == tokens.len(), "{} claims, {} tokens", claims.len(), tokens.len());
+}
+
+#[test]
+fn a_row_that_a_claim_brings_again_is_not_started_beside_itself() {
+    let sim = Sim::new(19);
+    let web = launch(&sim, calm(&sim, "web"), SECOND, config().listen([]));
+    sim.advance(SECOND);
+    web.enqueue(&sim, "side", ids("w", 1));
+    web.register(&sim, "side", Limits::default());
+    let revision = sim.block_on(web.memory.queue_list(&"shop".into())).unwrap()[0].revision;
+    let shared = &web.dispatch.shared;
+    let cell = shared.lanes.all().pop().unwrap();
+    let (mut request, epoch) = shared.new_claim(&"side".into());
+    request.revision = Some(revision);
+    let claimed = sim.block_on(web.memory.queue_claim(request.clone())).unwrap();
+    for _ in 0..2 {
+        cell.lock().sent = Some(Sent { request: request.clone(), epoch });
+        shared.dispatch(&cell, claimed.clone());
+    }
+    assert_eq!((web.started().len(), web.dispatch.stats().evicted), (1, 0));
+    assert_eq!(web.dispatch.stats().running, 1);
 }
 
 #[test]
