@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Audit, AuditCursor, Audited, Claim, Claimed, HeldRow, Probe, Probed, QueueStore, Result, Stop, StoreError,
-    Timestamp, WorkflowId,
+    AppName, Audit, AuditCursor, Audited, Claim, Claimed, HeldRow, Probe, Probed, QueueName, QueueStore, Result, Stop,
+    StoreError, Timestamp, WorkflowId, wire,
 };
 
 use crate::claim;
@@ -44,7 +44,10 @@ impl QueueStore for Memory {
 impl Operation<'_> {
     fn probe(&self, request: &Probe) -> Probed {
         let claimer = Claimer::new(self.state, &request.app, &request.version, &request.names);
-        let due = request.queues.iter().filter(|queue| claimer.has_work(self.state, queue)).cloned().collect();
+        // Nothing can be claimed of a queue that is not registered, whatever its rows.
+        let known = |queue: &QueueName| *queue == *wire::INTERNAL_QUEUE || self.state.queues.contains_key(queue);
+        let due = |queue: &&QueueName| known(queue) && claimer.has_work(self.state, queue);
+        let due = request.queues.iter().filter(due).cloned().collect();
         let mut probed = Probed::new(self.now).due(due);
         probed.next_due = first_delay(self.state, &request.app).map(|at| at.since(self.now));
         probed
