@@ -1,5 +1,6 @@
 //! What the suite needs of a backend: an empty store, and more handles on it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,4 +20,36 @@ pub trait Backend: Send + Sync {
     /// Called again while a handle is open only with capability `shared`: a second process, as far as one process can show
     /// it. Called again after the last handle was dropped only with capability `durable`: a restart. Errors: as opening.
     async fn open(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>>;
+}
+
+/// A backend by name, and how its stores are made. A cheap clone.
+#[derive(Clone)]
+pub struct Subject {
+    name: Arc<str>,
+    factory: Arc<dyn Fn() -> Box<dyn Backend> + Send + Sync>,
+}
+
+impl Subject {
+    /// `factory` makes a new [`Backend`] at every call.
+    pub fn new(name: impl Into<Arc<str>>, factory: impl Fn() -> Box<dyn Backend> + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), factory: Arc::new(factory) }
+    }
+
+    /// The backend's name, as `cargo xtask conformance` takes it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A new store.
+    #[must_use]
+    pub fn backend(&self) -> Box<dyn Backend> {
+        (self.factory)()
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject").field("name", &self.name).finish_non_exhaustive()
+    }
 }

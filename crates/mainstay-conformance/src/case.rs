@@ -11,7 +11,7 @@ use std::time::Duration;
 use mainstay_env::{Env, block_on};
 use mainstay_store::{Capabilities, Capability};
 
-use crate::backend::Backend;
+use crate::backend::Subject;
 use crate::desk::{Desk, Opening};
 use crate::groups;
 
@@ -75,13 +75,14 @@ impl Case {
     ///
     /// # Errors
     /// What did not hold, as text.
-    pub fn run(&self, backend: Box<dyn Backend>) -> Result<Verdict, String> {
+    pub fn run(&self, subject: &Subject) -> Result<Verdict, String> {
+        let backend = subject.backend();
         if let Some(lacking) = self.lacks(&backend.capabilities()) {
             return Ok(Verdict::Skipped(lacking));
         }
         let env = Env::system("conformance").map_err(|error| format!("no thread for the case: {error}"))?;
         let limited = env.timeout(CASE_LIMIT, async {
-            let desk = Desk::open(env.clone(), backend, self.opening).await;
+            let desk = Desk::open(env.clone(), subject, backend, self.opening).await;
             (self.body)(&desk).await;
         });
         match caught(|| block_on(limited)) {

@@ -8,11 +8,11 @@ use mainstay_env::{Env, SimClock, Timestamp};
 use mainstay_store::{
     Beat, Beaten, Capabilities, Capability, Claim, Claimed, ClaimedRow, Created, Effect, EffectReply, Fence, Limits,
     Outcome, Place, Queue, QueueReply, ReadSteps, RecordedStep, Refusal, RegisterQueue, Registered, Standing, Status,
-    StepOutput, StepRow, Store, StoreClock, Submit, Tick, Ticked, Token, Unit, UnitReply, WorkflowId, WorkflowRow,
-    WriteExt,
+    StepOutput, StepRow, Store, StoreClock, Submit, TakeOver, TakenOver, Tick, Ticked, Token, Unit, UnitReply,
+    WorkflowId, WorkflowRow, WriteExt,
 };
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Subject};
 
 /// The application of a desk.
 pub(crate) const APP: &str = "shop";
@@ -29,6 +29,9 @@ pub(crate) const WORK: &str = "work";
 
 /// Where the virtual clock begins.
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// Most calls of one take-over: each may bring few rows, or none.
+const CALLS: usize = 1_000;
 
 /// How a desk's store is opened.
 #[derive(Clone, Copy, Debug)]
@@ -51,15 +54,17 @@ pub(crate) struct Desk {
     opening: Opening,
     store: RefCell<Option<Arc<dyn Store>>>,
     tokens: Cell<u32>,
+    subject: Subject,
     // Dropped last: it removes what the store left.
     backend: Box<dyn Backend>,
 }
 
 impl Desk {
     /// Opens the store and makes the queue and the leases.
-    pub(crate) async fn open(env: Env, backend: Box<dyn Backend>, opening: Opening) -> Self {
+    pub(crate) async fn open(env: Env, subject: &Subject, backend: Box<dyn Backend>, opening: Opening) -> Self {
         let clock = SimClock::new(START);
-        let desk = Self { env, clock, opening, store: RefCell::new(None), tokens: Cell::new(0), backend };
+        let (store, tokens, subject) = (RefCell::new(None), Cell::new(0), subject.clone());
+        let desk = Self { env, clock, opening, store, tokens, subject, backend };
         let store = desk.another().await;
         desk.store.replace(Some(store));
         for executor in [E1, E2] {
@@ -104,6 +109,16 @@ impl Desk {
 
     pub(crate) fn clock(&self) -> &SimClock {
         &self.clock
+    }
+
+    /// The name of the backend.
+    pub(crate) fn subject(&self) -> &str {
+        self.subject.name()
+    }
+
+    /// Another store of the backend, not opened yet.
+    pub(crate) fn fresh(&self) -> Box<dyn Backend> {
+        self.subject.backend()
     }
 
     /// What the backend says without a store.
@@ -369,6 +384,43 @@ impl Desk {
     pub(crate) async fn lease(&self, executor: &str) {
         let beaten = self.store().lease_beat(Beat::new(executor, APP, 1_u64)).await.expect("the beat is answered");
         assert_eq!(beaten, Beaten::Alive, "a first beat opens the lease");
+    }
+
+    /// Takes an executor over; its rows in order of id.
+    pub(crate) async fn take_over(&self, executor: &str) -> Vec<String> {
+        let mut all = self.take_over_in_calls(TakeOver::new(executor, 1_u64)).await.concat();
+        all.sort();
+        all
+    }
+
+    /// Sends a take-over until it says that nothing is left; what each call brought, which may be less than its limit.
+    pub(crate) async fn take_over_in_calls(&self, request: TakeOver) -> Vec<Vec<String>> {
+        let mut calls = Vec::new();
+        while calls.len() < CALLS {
+            match self.store().lease_take_over(request.clone()).await.expect("the take-over is answered") {
+                TakenOver::Rows { ids, more } => {
+                    calls.push(texts(&ids));
+                    if !more {
+                        return calls;
+                    }
+                }
+                other => panic!("not taken over: {other:?}"),
+            }
+        }
+        panic!("{CALLS} calls have not taken {} over", request.executor);
+    }
+
+    /// Takes over one row of several: the lease is ended, and the others are still in their executions.
+    pub(crate) async fn take_over_one(&self, executor: &str) -> String {
+        for _ in 0..CALLS {
+            let request = TakeOver::new(executor, 1_u64).limit(1);
+            match self.store().lease_take_over(request).await.expect("the take-over is answered") {
+                TakenOver::Rows { ids, more: true } if ids.is_empty() => {}
+                TakenOver::Rows { ids, more: true } => return texts(&ids).remove(0),
+                other => panic!("several rows were to be taken over: {other:?}"),
+            }
+        }
+        panic!("{CALLS} calls have taken over no row of {executor}");
     }
 
     /// Registers a queue of the desk's application, or replaces its limits.

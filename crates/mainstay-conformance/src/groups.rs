@@ -7,10 +7,13 @@ mod drops;
 mod eligible;
 mod fence;
 mod forks;
+mod histories;
+mod isolation;
 mod lease;
 mod limits;
 mod moves;
 mod order;
+mod random;
 mod reads;
 mod registry;
 mod restart;
@@ -22,12 +25,13 @@ mod tick;
 mod time;
 mod units;
 mod wakeups;
+mod wakeups_off;
 
 use crate::case::Case;
 
 /// Every case, in order of groups.
 pub(crate) fn all() -> Vec<Case> {
-    [
+    let mut all = [
         reads::CASES,
         submit::CASES,
         moves::CASES,
@@ -46,10 +50,15 @@ pub(crate) fn all() -> Vec<Case> {
         time::CASES,
         server_time::CASES,
         restart::CASES,
+        isolation::CASES,
+        histories::CASES,
         drops::CASES,
         seeds::CASES,
+        random::CASES,
         wakeups::CASES,
         capabilities::CASES,
     ]
-    .concat()
+    .concat();
+    all.extend(wakeups_off::cases(&all));
+    all
 }

@@ -18,8 +18,12 @@ mod case;
 mod clients;
 mod desk;
 mod groups;
+mod history;
+#[macro_use]
+mod pass;
+mod random;
 mod run;
 
-pub use backend::Backend;
+pub use backend::{Backend, Subject};
 pub use case::{Case, Verdict, cases};
 pub use run::{run, trials};

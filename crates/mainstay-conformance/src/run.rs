@@ -2,11 +2,10 @@
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Subject};
 use crate::case::{Case, Verdict, cases};
 
 /// Runs the suite on the stores that `factory` makes, under the arguments of the process, and prints how many cases
@@ -15,8 +14,9 @@ use crate::case::{Case, Verdict, cases};
 /// The exit code says whether one failed. `name` is the backend's, for the closing line.
 pub fn run(name: &str, factory: impl Fn() -> Box<dyn Backend> + Send + Sync + 'static) -> ExitCode {
     let args = Arguments::from_args();
-    let capabilities = factory().capabilities();
-    let mut trials = trials(factory);
+    let subject = Subject::new(name, factory);
+    let capabilities = subject.backend().capabilities();
+    let mut trials = trials(&subject);
     if args.list {
         // A runner that asks for the list first learns from it what is skipped.
         let lacking = |case: &Case| case.lacks(&capabilities).is_some();
@@ -35,11 +35,10 @@ pub fn run(name: &str, factory: impl Fn() -> Box<dyn Backend> + Send + Sync + 's
 /// The suite as trials, for a harness of one's own. A case that needs more than the backend can do is ignored, with the
 /// capability named.
 #[must_use]
-pub fn trials(factory: impl Fn() -> Box<dyn Backend> + Send + Sync + 'static) -> Vec<Trial> {
-    let factory: Arc<dyn Fn() -> Box<dyn Backend> + Send + Sync> = Arc::new(factory);
+pub fn trials(subject: &Subject) -> Vec<Trial> {
     let trial = |case: Case| {
-        let factory = factory.clone();
-        Trial::ignorable_test(case.name(), move || match case.run(factory()) {
+        let subject = subject.clone();
+        Trial::ignorable_test(case.name(), move || match case.run(&subject) {
             Ok(Verdict::Passed) => Ok(Completion::Completed),
             Ok(Verdict::Skipped(lacking)) => Ok(Completion::ignored_with(format!("needs capability {lacking}"))),
             Err(text) => Err(Failed::from(text)),

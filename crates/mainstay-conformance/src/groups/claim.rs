@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mainstay_store::{
-    Change, Claim, Limits, Outcome, QueueChange, Registered, Standing, Status, Stop, TakeOver, UpdateQueue, wire,
+    Change, Claim, Limits, Outcome, QueueChange, Registered, Standing, Status, Stop, UpdateQueue, wire,
 };
 
 use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, field, ms, rows, success, texts};
@@ -242,10 +242,10 @@ async fn an_executor_with_an_ended_lease_claims_nothing(d: &Desk) {
     for id in ["a", "b"] {
         d.claimed(id).await;
     }
-    for round in ["ended", "removed"] {
-        d.store().lease_take_over(TakeOver::new(E1, 1_u64).limit(1)).await.expect("taken over");
-        assert_eq!(d.take(d.claim()).await.stop, Stop::Unleased, "{round}");
-    }
+    d.take_over_one(E1).await;
+    assert_eq!(d.take(d.claim()).await.stop, Stop::Unleased, "it is ended");
+    d.take_over(E1).await;
+    assert_eq!(d.take(d.claim()).await.stop, Stop::Unleased, "it is removed");
     assert_eq!((d.status("a").await, d.status("b").await), (Status::Enqueued, Status::Enqueued));
 }
 
@@ -397,7 +397,7 @@ async fn a_repeat_brings_inputs_and_steps(d: &Desk) {
 
 async fn a_repeat_of_an_ended_lease_is_unleased(d: &Desk) {
     let (repeat, _) = two_of_three(d).await;
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64).limit(1)).await.expect("taken over");
+    d.take_over_one(E1).await;
     let again = d.take(repeat).await;
     assert_eq!((again.rows.len(), again.stop), (0, Stop::Unleased));
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use mainstay_store::{Audit, Effect, Status, Stop, TakeOver, Unit};
 
@@ -24,7 +24,7 @@ async fn abandon<T>(d: &Desk, polls: u32, future: impl Future<Output = T>) -> bo
         if poll > 0 {
             d.env().sleep(ms(1)).await;
         }
-        if let Poll::Ready(_) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
             return true;
         }
     }
@@ -40,7 +40,7 @@ async fn a_dropped_commit_is_whole_or_nothing(d: &Desk) {
     for round in 0..20 {
         let names = [format!("a{round}"), format!("b{round}")];
         let unit = Unit::new().effect(d.job(&names[0])).effect(d.direct(&names[1]));
-        let ready = abandon(d, round % 4, d.store().commit(&[unit.clone()])).await;
+        let ready = abandon(d, round % 4, d.store().commit(std::slice::from_ref(&unit))).await;
         settled(d).await;
         let found = d.store().workflow_rows(&ids(&[&names[0], &names[1]])).await.expect("read");
         let found: Vec<bool> = found.iter().map(Option::is_some).collect();
@@ -54,7 +54,7 @@ async fn a_dropped_outcome_is_whole_or_nothing(d: &Desk) {
         let id = format!("w{round}");
         let fence = d.start(&id).await;
         let unit = Unit::by(&fence).step(step(0, "last")).outcome(success("end"));
-        let ready = abandon(d, round % 4, d.store().commit(&[unit.clone()])).await;
+        let ready = abandon(d, round % 4, d.store().commit(std::slice::from_ref(&unit))).await;
         settled(d).await;
         let (ended, recorded) = (d.status(&id).await == Status::Success, d.steps(&id).await.len() == 1);
         assert!(ended == recorded && (ended || !ready), "round {round}: {ended} {recorded}");
@@ -91,7 +91,7 @@ async fn a_dropped_take_over_can_be_repeated(d: &Desk) {
         assert_eq!(d.take_ids(d.claim_by(&executor)).await.len(), 3);
         let request = TakeOver::new(executor.as_str(), 1_u64);
         abandon(d, round % 4, d.store().lease_take_over(request.clone())).await;
-        d.store().lease_take_over(request).await.expect("taken over");
+        d.take_over_in_calls(request).await;
         let leases = d.store().lease_list(&APP.into()).await.expect("listed").leases;
         assert!(leases.iter().all(|lease| lease.executor != *executor), "round {round}");
         let taken = d.take(d.claim_by(E2)).await.rows;

@@ -436,6 +436,8 @@ async fn a_probe_leaves_limits_aside(d: &Desk) {
 
 async fn a_probe_of_an_unknown_queue_finds_nothing(d: &Desk) {
     assert_eq!(due(d, probe(&["nowhere"])).await, [""; 0]);
+    d.put(d.job_on("nowhere", "w")).await;
+    assert_eq!(due(d, probe(&["nowhere", Q])).await, [""; 0], "nothing can be claimed of it");
 }
 
 async fn a_probe_tells_when_the_next_row_is_due(d: &Desk) {

@@ -1,6 +1,6 @@
 //! Group `fence`: what an execution may write, and that nothing of it can be written once it is over.
 
-use mainstay_store::{Effect, Fence, Outcome, Standing, Status, TakeOver, TakenOver, Unit};
+use mainstay_store::{Effect, Fence, Outcome, Standing, Status, Unit};
 
 use crate::desk::{APP, Desk, E1, E2, Q, ids, ms, rows, step, success};
 
@@ -22,6 +22,7 @@ cases! { "fence";
     a_repeated_outcome_is_answered_with_itself;
     a_take_over_voids_a_direct_start;
     executions_of_a_row_never_share_one;
+    a_repeat_that_takes_its_row_again_has_another_one;
     a_resumed_row_does_not_go_back_to_an_earlier_one;
     a_row_made_anew_does_not_know_the_old_one;
     an_invented_one_is_void;
@@ -49,13 +50,6 @@ async fn is_void(d: &Desk, fence: &Fence, by: &Standing) {
     assert_eq!(d.find("child").await, None, "an effect of a void fence was written");
 }
 
-async fn take_over(d: &Desk, executor: &str) -> Vec<String> {
-    match d.store().lease_take_over(TakeOver::new(executor, 1_u64)).await.expect("answered") {
-        TakenOver::Rows { ids, .. } => crate::desk::texts(&ids),
-        other => panic!("not taken over: {other:?}"),
-    }
-}
-
 async fn an_outcome_voids_it(d: &Desk) {
     let fence = running(d).await;
     d.settle(&fence, success("end")).await;
@@ -76,7 +70,7 @@ async fn a_forced_resume_voids_it(d: &Desk) {
 
 async fn a_take_over_voids_it(d: &Desk) {
     let fence = running(d).await;
-    assert_eq!(take_over(d, E1).await, ["w"]);
+    assert_eq!(d.take_over(E1).await, ["w"]);
     is_void(d, &fence, &Standing::Open(Status::Enqueued)).await;
 }
 
@@ -155,7 +149,7 @@ async fn a_late_give_back_changes_nothing(d: &Desk) {
 
 async fn a_late_execution_learns_how_the_next_one_ended(d: &Desk) {
     let first = running(d).await;
-    take_over(d, E1).await;
+    d.take_over(E1).await;
     let second = d.take(d.claim_by(E2)).await.rows.remove(0).fence;
     d.settle(&second, success("second")).await;
     let late = Unit::by(&first).step(step(1, "late")).outcome(success("first"));
@@ -172,7 +166,7 @@ async fn a_repeated_outcome_is_answered_with_itself(d: &Desk) {
 
 async fn a_take_over_voids_a_direct_start(d: &Desk) {
     let fence = d.start("w").await;
-    assert_eq!(take_over(d, E1).await, ["w"]);
+    assert_eq!(d.take_over(E1).await, ["w"]);
     is_void(d, &fence, &Standing::Open(Status::Enqueued)).await;
 }
 
@@ -188,6 +182,18 @@ async fn executions_of_a_row_never_share_one(d: &Desk) {
     for fence in &seen {
         is_void(d, fence, &Standing::Open(Status::Enqueued)).await;
     }
+}
+
+/// A claim sent again takes rows anew when it holds none: its token comes twice, and its fence must not.
+async fn a_repeat_that_takes_its_row_again_has_another_one(d: &Desk) {
+    d.enqueue("w").await;
+    let claim = d.claim();
+    let first = d.take(claim.clone()).await.rows.remove(0).fence;
+    d.give_back(&first).await;
+    let second = d.take(claim.repeat(true)).await.rows.remove(0).fence;
+    assert_ne!(first, second);
+    is_void(d, &first, &Standing::Open(Status::Pending)).await;
+    d.settle(&second, success("end")).await;
 }
 
 async fn a_resumed_row_does_not_go_back_to_an_earlier_one(d: &Desk) {

@@ -1,6 +1,6 @@
 //! Group `limits`: how many rows a claim may take, and what it answers at a limit.
 
-use mainstay_store::{Claim, Effect, Limits, Local, Outcome, Rate, Reach, Registered, Stop, TakeOver, wire};
+use mainstay_store::{Claim, Effect, Limits, Local, Outcome, Rate, Reach, Registered, Stop, wire};
 
 use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, ids, ms, rows, success};
 
@@ -156,7 +156,7 @@ async fn a_forced_resume_frees_a_fleet_slot(d: &Desk) {
 
 async fn a_take_over_frees_fleet_slots(d: &Desk) {
     frees(d, async |_| {
-        d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+        d.take_over(E1).await;
     })
     .await;
 }
@@ -339,7 +339,7 @@ async fn starts_count_whatever_became_of_the_row(d: &Desk) {
     d.moved(Effect::Resume { ids: ids(&["w3"]), queue: None, force: true }).await;
     d.give_back(&fences[4]).await;
     assert_eq!(taken(d, d.claim()).await, (1, Stop::RateIn(ms(60_000))));
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     let (count, stop) = taken(d, d.claim_by(E2)).await;
     assert!(count == 0 && matches!(stop, Stop::RateIn(_)), "{count} {stop:?}");
 }

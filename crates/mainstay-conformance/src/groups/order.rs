@@ -1,6 +1,6 @@
 //! Group `order`: rows come by priority, then age, then id, whatever happened to them on the way.
 
-use mainstay_store::{Effect, Fork, Limits, Registered, TakeOver, Unit, wire};
+use mainstay_store::{Effect, Fork, Limits, Registered, Unit, wire};
 
 use crate::desk::{Desk, E1, E2, Q, ids, rows, success};
 
@@ -174,7 +174,7 @@ async fn a_row_taken_over_keeps_its_place(d: &Desk) {
     three(d).await;
     d.take(d.claim().budget(2)).await;
     d.pass(1_000);
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     assert_eq!(d.take_ids(d.claim_by(E2)).await, ["a", "b", "c"]);
 }
 

@@ -87,7 +87,7 @@ async fn seed_s5_a_row_deleted_after_its_claim_is_not_made_again(d: &Desk) {
     for unit in writes {
         assert_eq!(d.superseded(unit).await, Standing::Gone);
     }
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     d.tick().await;
     assert_eq!((d.find("w").await, d.take_ids(d.claim_by(E2)).await), (None, vec![]));
 }
@@ -133,7 +133,7 @@ async fn seed_s9_rows_that_left_their_start_still_count_in_the_window(d: &Desk) 
     d.pass(10);
     assert_eq!(d.take_ids(d.claim()).await, ["a", "b"]);
     d.cancel("a").await;
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     d.moved(Effect::Resume { ids: ids(&["a", "b"]), queue: Some(Q.into()), force: true }).await;
     assert_eq!(d.take(d.claim_by(E2)).await.rows.len(), 0);
     d.moved(Effect::Delete { ids: ids(&["a", "b"]), children: false }).await;

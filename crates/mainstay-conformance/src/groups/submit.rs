@@ -2,7 +2,7 @@
 
 use mainstay_store::{
     Caller, Created, Effect, EffectReply, Joining, OnExisting, OnHeld, Outcome, Place, Refusal, Standing, Status,
-    Submit, TakeOver, Unit, When,
+    Submit, Unit, When,
 };
 
 use crate::desk::{APP, Desk, E1, Q, V1, WORK, ids, ms, success};
@@ -226,18 +226,18 @@ async fn a_repeat_after_a_give_back_and_a_claim_has_no_fence(d: &Desk) {
 async fn a_repeat_after_a_take_over_has_no_fence(d: &Desk) {
     let submit = d.direct("w");
     d.put(submit.clone()).await;
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     assert_eq!(d.put(submit).await.fence, None);
     assert_eq!(d.status("w").await, Status::Enqueued);
 }
 
 async fn a_repeat_does_not_ask_for_the_lease(d: &Desk) {
     let submits = [d.direct("a"), d.direct("b")];
-    let first = (d.put(submits[0].clone()).await, d.put(submits[1].clone()).await);
-    // The first call of the take-over ends the lease and leaves `b` in its execution.
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64).limit(1)).await.expect("taken over");
-    assert_eq!(d.put(submits[0].clone()).await.fence, None);
-    assert_eq!(d.put(submits[1].clone()).await, first.1);
+    let first = [d.put(submits[0].clone()).await, d.put(submits[1].clone()).await];
+    // The first call of the take-over ends the lease and leaves the other row in its execution.
+    let back = usize::from(d.take_over_one(E1).await == "b");
+    assert_eq!(d.put(submits[back].clone()).await.fence, None);
+    assert_eq!(d.put(submits[1 - back].clone()).await, first[1 - back]);
 }
 
 async fn existing(d: &Desk, submit: Submit) -> Standing {
@@ -317,7 +317,7 @@ async fn case_o26_an_id_of_another_function_is_a_conflict(d: &Desk) {
         ..mainstay_store::Registered::new(WORK)
     }];
     assert_eq!(d.take_ids(d.claim().names(names.clone())).await, ["w"]);
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     assert_eq!(d.take_ids(d.claim_by(crate::desk::E2).names(names)).await, ["w"]);
 }
 
@@ -333,11 +333,14 @@ async fn a_start_of_an_ended_executor_is_unleased(d: &Desk) {
     for id in ["a", "b"] {
         d.start(id).await;
     }
-    for round in ["its lease is ended", "its lease is removed"] {
-        d.store().lease_take_over(TakeOver::new(E1, 1_u64).limit(1)).await.expect("taken over");
+    let unleased = async || {
         let refused = d.refused(Unit::new().effect(d.direct("w"))).await;
-        assert_eq!(refused, (0, Refusal::Unleased(E1.into())), "{round}");
-    }
+        assert_eq!(refused, (0, Refusal::Unleased(E1.into())));
+    };
+    d.take_over_one(E1).await;
+    unleased().await;
+    d.take_over(E1).await;
+    unleased().await;
 }
 
 fn keyed(submit: Submit, key: &str, on_held: OnHeld) -> Submit {
@@ -438,7 +441,7 @@ async fn a_returned_row_keeps_its_key(d: &Desk) {
     let fence = d.take_one().await.fence;
     d.give_back(&fence).await;
     d.take_one().await;
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     assert_eq!((d.status("w").await, d.row("w").await.dedup), (Status::Enqueued, Some("k".into())));
     let unit = Unit::new().effect(keyed(d.job("next"), "k", OnHeld::Reject));
     assert_eq!(d.refused(unit).await, (0, Refusal::Held { holder: "w".into() }));

@@ -106,7 +106,7 @@ async fn a_take_over_wakes_the_queues(d: &Desk) {
     d.claimed("queued").await;
     d.start("direct").await;
     let mut heard = listen(d);
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64).fallback("other".into())).await.expect("taken over");
+    d.take_over_in_calls(TakeOver::new(E1, 1_u64).fallback("other".into())).await;
     hears(d, &mut heard, &[queue(), Wakeup::Queue("other".into())]).await;
 }
 
@@ -161,7 +161,7 @@ async fn a_forced_resume_wakes_the_workflow(d: &Desk) {
 async fn a_take_over_wakes_the_workflow(d: &Desk) {
     d.claimed("w").await;
     let mut heard = listen(d);
-    d.store().lease_take_over(TakeOver::new(E1, 1_u64)).await.expect("taken over");
+    d.take_over(E1).await;
     hears(d, &mut heard, &[workflow("w")]).await;
 }
 
