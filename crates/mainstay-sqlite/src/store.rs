@@ -1,6 +1,7 @@
 //! [`Sqlite`]: the handle, its threads, and how a call gets to them.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,6 +46,8 @@ pub(crate) struct Inner {
     wakeups: Wakeups,
     writes: Lane<dyn Write>,
     reads: Lane<dyn Read>,
+    /// Somebody reads or listens, and so waits for what others write.
+    expected: Arc<AtomicBool>,
     threads: Mutex<Vec<Task<()>>>,
 }
 
@@ -93,7 +96,8 @@ impl Sqlite {
         let (writes, jobs) = mpsc::channel();
         let writer = Opening { env: env.clone(), config: config.clone(), time: time.clone() };
         let (opened, opening) = oneshot::channel();
-        let parts = (locks.clone(), wakeups.clone());
+        let expected = Arc::new(AtomicBool::new(true));
+        let parts = Parts { locks: locks.clone(), wakeups: wakeups.clone(), expected: expected.clone() };
         let mut threads = vec![thread(&tasks, "writer", move || writer.write(parts, jobs, opened))?];
         opening.await.map_err(|_| call::closed("open"))??;
         let (reads, jobs) = mpsc::channel();
@@ -106,7 +110,7 @@ impl Sqlite {
             opening.await.map_err(|_| call::closed("open"))??;
         }
         let (writes, reads, threads) = (Lane::new(writes), Lane::new(reads), Mutex::new(threads));
-        let inner = Inner { env: env.clone(), config, locks, wakeups, writes, reads, threads };
+        let inner = Inner { env: env.clone(), config, locks, wakeups, writes, reads, expected, threads };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -160,6 +164,7 @@ impl Sqlite {
         op: &'static str,
         body: impl FnMut(&Snapshot<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.inner.expected.store(true, Ordering::Relaxed);
         let permit = self.inner.reads.place(op).await?;
         let (reply, answer) = oneshot::channel();
         let deadline = self.inner.env.deadline(self.inner.config.patience);
@@ -176,12 +181,19 @@ struct Opening {
     time: Time,
 }
 
+/// What the writing thread shares with the handles.
+struct Parts {
+    locks: Arc<Locks>,
+    wakeups: Wakeups,
+    expected: Arc<AtomicBool>,
+}
+
 type Opened = oneshot::Sender<Result<()>>;
 
 impl Opening {
     /// The body of the writing thread.
-    fn write(self, parts: (Arc<Locks>, Wakeups), jobs: mpsc::Receiver<Box<dyn Write>>, opened: Opened) {
-        let (locks, wakeups) = parts;
+    fn write(self, parts: Parts, jobs: mpsc::Receiver<Box<dyn Write>>, opened: Opened) {
+        let Parts { locks, wakeups, expected } = parts;
         let start = || {
             open::check(&self.config.path)?;
             let conn = open::writer(&self.config, &self.env)?;
@@ -199,7 +211,7 @@ impl Opening {
             Ok((conn, hints, pace)) => {
                 // Where nobody waits for the answer, nobody sends calls either, and the thread ends at once.
                 let _ = opened.send(Ok(()));
-                Writer { conn, env: self.env, time: self.time, wakeups, locks, jobs, hints, pace }.run();
+                Writer { conn, env: self.env, time: self.time, wakeups, locks, jobs, hints, pace, expected }.run();
             }
             Err(error) => drop(opened.send(Err(error))),
         }
@@ -235,6 +247,7 @@ impl Store for Sqlite {
     }
 
     fn wakeups(&self) -> &Wakeups {
+        self.inner.expected.store(true, Ordering::Relaxed);
         &self.inner.wakeups
     }
 }

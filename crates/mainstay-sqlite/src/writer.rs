@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(crate) struct Writer {
     pub(crate) jobs: Receiver<Job>,
     pub(crate) hints: Hints,
     pub(crate) pace: Pace,
+    /// Set by whoever reads or listens: a sign that work is expected, as a call to write is.
+    pub(crate) expected: Arc<AtomicBool>,
 }
 
 /// How a transaction ended.
@@ -59,6 +62,9 @@ impl Writer {
             let mut batch = Vec::new();
             self.fill(&mut batch);
             if batch.is_empty() {
+                if self.expected.swap(false, Ordering::Relaxed) {
+                    self.pace.worked(self.env.monotonic());
+                }
                 self.pace.idle(self.env.monotonic());
                 match self.jobs.recv_timeout(self.pace.interval(self.env.monotonic())) {
                     Ok(job) => batch.push(job),
