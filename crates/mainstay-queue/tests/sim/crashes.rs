@@ -49,7 +49,7 @@ fn c1_c2_a_submit_that_is_sent_again_makes_one_row_that_runs_once() {
         drop(world.memory.commit(&unit));
         assert_eq!(world.ledger.rows.len(), 0);
         let a = world.enqueue(submit.clone(), runs(5));
-        (0..polls).for_each(|_| drop(world.step()));
+        world.steps(polls.into());
         assert!(world.submit(submit).is_done());
         all_well(&mut world, std::slice::from_ref(&a));
         assert_eq!(world.starts(&a).len(), 1);
@@ -77,7 +77,7 @@ fn c4_c6_c7_c8_a_crash_at_any_poll_around_a_claim_loses_and_doubles_nothing() {
     check(250, (any::<u64>(), 0..120u16, 1..8usize), |(seed, polls, rows)| {
         let mut world = pair(seed, worker(4));
         let ids = world.enqueue_many("w", rows, "red", runs(30));
-        (0..polls).for_each(|_| drop(world.step()));
+        world.steps(polls.into());
         world.crash(usize::from(polls) % 2);
         all_well(&mut world, &ids);
         // Killed between two polls, it has started each row at most once; the other starts what it lost.
@@ -213,7 +213,7 @@ fn c17_claims_in_flight_of_a_deleted_queue_finish() {
     check(40, (any::<u64>(), 0..60u8), |(seed, polls)| {
         let mut world = pair(seed, worker(3));
         let ids = world.enqueue_many("w", 9, "red", runs(300));
-        (0..polls).for_each(|_| drop(world.step()));
+        world.steps(polls.into());
         let gone = instantly(mainstay_store::Registry::queue_delete(&world.memory, &"shop".into(), &name("red")));
         assert!(gone.expect("deleted"));
         world.seen.lock().registry = true;

@@ -17,9 +17,7 @@ struct Line {
     cut: bool,
     /// So many ticks fail.
     failing_reads: u32,
-    /// Calls made since the start, by kind.
-    claims: u64,
-    ticks: u64,
+    /// Those that have.
     reads_failed: u64,
 }
 
@@ -53,12 +51,6 @@ impl Switch {
 
     pub(crate) fn fail_reads(&self, count: u32) {
         self.lock().failing_reads = count;
-    }
-
-    /// Claims and ticks that reached the line.
-    pub(crate) fn calls(&self) -> (u64, u64) {
-        let line = self.lock();
-        (line.claims, line.ticks)
     }
 
     /// Ticks that failed on demand.
@@ -174,7 +166,6 @@ impl WorkflowStore for Linked {
 #[async_trait]
 impl QueueStore for Linked {
     async fn queue_claim(&self, request: Claim) -> Result<Claimed> {
-        self.switch.lock().claims += 1;
         let at = self.note(&request);
         self.go().await;
         let answer = self.inner.queue_claim(request.clone()).await;
@@ -235,8 +226,7 @@ impl Linked {
         }
         let slots = state.slots(&self.run, &request.queue);
         let freed = state.freed.remove(&(self.run.clone(), request.queue.clone())).unwrap_or_default();
-        let sent = self.inner.env().monotonic();
-        let call = ClaimCall { run: self.run.clone(), sent, request: request.clone(), slots, freed, reply: None };
+        let call = ClaimCall { run: self.run.clone(), request: request.clone(), slots, freed, reply: None };
         state.claims.push(call);
         state.version += 1;
         state.claims.len() - 1
@@ -331,7 +321,6 @@ impl ExecutorStore for Linked {
 #[async_trait]
 impl Maintenance for Linked {
     async fn tick(&self, request: Tick) -> Result<Ticked> {
-        self.switch.lock().ticks += 1;
         if self.switch.takes_a_failure() {
             return Err(StoreError::new(ErrorKind::Unavailable, "tick").with_source("a read that fails on demand"));
         }

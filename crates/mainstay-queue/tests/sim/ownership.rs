@@ -62,7 +62,7 @@ fn a_promotion_moves_unversioned_rows_alone() {
     world.advance(secs(5));
     assert_eq!((world.status(&bound), world.status(&free)), (Some(Status::Enqueued), Some(Status::Enqueued)));
     promote(&mut world, "v1");
-    world.ended(&[free.clone()], secs(3));
+    world.ended(std::slice::from_ref(&free), secs(3));
     world.advance(secs(5));
     assert_eq!(world.status(&bound), Some(Status::Enqueued));
     assert_eq!(world.row(&free).and_then(|row| row.version.clone()), Some(VersionName::from("v1")), "it is bound now");

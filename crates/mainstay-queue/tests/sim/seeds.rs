@@ -14,9 +14,9 @@ fn s1_two_claimers_and_an_older_row_never_exceed_a_concurrency_of_1() {
         world.queue("red", concurrency(1));
         let (a, b) = (world.serve(shop()), world.serve(shop()));
         let low = world.enqueue(row("h1", "red").priority(5), runs(200));
-        (0..before).for_each(|_| drop(world.step()));
+        world.steps(before.into());
         let high = world.enqueue(row("h0", "red").priority(1), runs(200));
-        (0..between).for_each(|_| drop(world.step()));
+        world.steps(between.into());
         let mut peak = 0;
         world.until(secs(5), |world| {
             peak = world.count(Status::Pending).max(peak);
@@ -37,7 +37,7 @@ fn s4_two_claimers_and_an_older_row_never_exceed_a_rate_of_1() {
         world.serve(shop());
         world.serve(shop());
         let low = world.enqueue(row("h1", "red").priority(5), runs(1));
-        (0..before).for_each(|_| drop(world.step()));
+        world.steps(before.into());
         let high = world.enqueue(row("h0", "red").priority(1), runs(1));
         world.ended(&[low, high], secs(5));
         let starts = world.launched();

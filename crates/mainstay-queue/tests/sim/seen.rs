@@ -21,11 +21,8 @@ pub(crate) struct Live {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) queue: Option<QueueName>,
     pub(crate) key: Option<PartitionKey>,
-    pub(crate) since: Monotonic,
     /// It has been told to end, will not write and does not count as running; its slot may still be held.
     pub(crate) evicted: bool,
-    /// Held back by a stalled launcher.
-    pub(crate) held: bool,
     pub(crate) told: Option<End>,
     pub(crate) notify: Arc<Notify>,
 }
@@ -64,7 +61,6 @@ impl Slots {
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimCall {
     pub(crate) run: Run,
-    pub(crate) sent: Monotonic,
     pub(crate) request: Claim,
     /// Slots of the queue held in that process when it passed.
     pub(crate) slots: Slots,
@@ -207,9 +203,7 @@ impl Seen {
             started_at: claimed.row.started_at,
             queue: claimed.row.queue.clone(),
             key: claimed.row.key.clone(),
-            since: at,
             evicted: false,
-            held: false,
             told: None,
             notify: Arc::default(),
         };

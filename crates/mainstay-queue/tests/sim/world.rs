@@ -26,7 +26,7 @@ const LIVELOCK: u64 = 200_000;
 
 /// How long after faults a pending row may lie without a body: the last call may hang for 30 s, and then it takes a lease,
 /// an audit and some rounds.
-pub(crate) const IDLE_BOUND: Duration = Duration::from_secs(60);
+const IDLE_BOUND: Duration = Duration::from_secs(60);
 
 /// The world.
 pub(crate) struct World {
@@ -163,6 +163,13 @@ impl World {
             self.check();
         }
         polled
+    }
+
+    /// Polls so many tasks, or until none is ready.
+    pub(crate) fn steps(&mut self, polls: u32) {
+        for _ in 0..polls {
+            self.step();
+        }
     }
 
     pub(crate) fn settle(&mut self) {

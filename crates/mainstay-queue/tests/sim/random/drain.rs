@@ -2,8 +2,8 @@
 
 use super::play::{Game, full_fleet};
 use crate::ledger::ineligible;
-use crate::plan::{QUEUES, QueuePlan, Sequence};
-use crate::world::{IDLE_BOUND, World};
+use crate::plan::{QUEUES, QueuePlan};
+use crate::world::World;
 use mainstay_store::wire::INTERNAL_QUEUE;
 use mainstay_store::{Claim, Queue, QueueName, Registered, Status, WorkflowRow};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const PLAIN: Duration = Duration::from_secs(90);
 const HANG: Duration = Duration::from_secs(31);
 
 /// Ends the faults and demands the drain, first of the queues that are there, then of those that were deleted.
-pub(super) fn drain(game: &mut Game, sequence: &Sequence) {
+pub(super) fn drain(game: &mut Game) {
     game.world.traps.clear();
     game.world.seen.calm();
     game.world.calm = Some(game.world.now());
@@ -40,7 +40,6 @@ pub(super) fn drain(game: &mut Game, sequence: &Sequence) {
     if let Err(error) = game.world.memory.check_invariants() {
         game.world.seen.lock().violation(format!("the store is not sound: {error}"));
     }
-    let _ = sequence;
 }
 
 /// Ends what holds a process back; one that stopped claiming, and one that is down, starts anew.
@@ -71,8 +70,6 @@ fn demand(world: &mut World, when: &str) {
             format!("52: {live} bodies and these rows are left {took:?} after faults{when}:\n{}", left.join("\n"));
         world.seen.lock().violation(format!("invariant {text}"));
     }
-    // Pending rows without a body have a bound of their own, which must have had its time.
-    let _ = IDLE_BOUND;
 }
 
 /// Time that the rates of the queues need for the rows on them.

@@ -42,7 +42,7 @@ pub(super) fn play(sequence: &Sequence) -> Played {
             return game.end(violations);
         }
     }
-    drain(&mut game, sequence);
+    drain(&mut game);
     let violations = game.world.violations();
     game.end(violations)
 }
@@ -61,7 +61,7 @@ impl Game {
         for (queue, plan) in sequence.queues.iter().enumerate() {
             game.register(queue as u8, *plan);
         }
-        if sequence.seed % 3 != 0 {
+        if !sequence.seed.is_multiple_of(3) {
             game.promote(0);
         }
         for (process, member) in sequence.fleet.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Game {
             Action::Cancel(at) => self.with_id(*at, |world, id| world.cancel(id)),
             Action::Resume(at, force) => {
                 let force = *force;
-                let home = self.pick(*at).map(|submit| queue_of(submit));
+                let home = self.pick(*at).map(queue_of);
                 self.with_id(*at, |world, id| drop(world.resume(id, home, force)));
             }
             Action::Delete(at) => self.with_id(*at, |world, id| world.delete(id)),
@@ -118,9 +118,7 @@ impl Game {
             Action::Promote(version) => self.promote(usize::from(*version)),
             Action::Launch(process) => self.each(*process, |world, process| world.launch(process)),
             Action::Crash(process, polls) => {
-                for _ in 0..*polls {
-                    self.world.step();
-                }
+                self.world.steps((*polls).into());
                 self.each(*process, |world, process| world.crash(process));
             }
             Action::Set(trap) => self.world.traps.push(*trap),
