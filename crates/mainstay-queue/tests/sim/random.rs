@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use std::cell::RefCell;
 
 /// Sequences of a run in CI, over all shards; ten times as many when `MAINSTAY_FULL` is set.
-const SEQUENCES: u64 = 4000;
+const SEQUENCES: u64 = 2000;
 const SHARDS: u64 = 4;
 /// Actions of a sequence.
 const ACTIONS: usize = 60;
