@@ -70,3 +70,57 @@ pub(crate) fn sorted(mut hints: Vec<Wakeup>) -> Vec<Wakeup> {
     }
     hints
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> Connection {
+        let conn = Connection::open_in_memory().expect("a database");
+        for migration in mainstay_migrations::SQLITE {
+            conn.execute_batch(migration.sql).expect("the schema");
+        }
+        conn
+    }
+
+    fn queue(name: &str) -> Wakeup {
+        Wakeup::Queue(name.into())
+    }
+
+    #[test]
+    fn a_look_brings_what_others_wrote_since_the_last_one() {
+        let conn = file();
+        let (mut writer, mut reader) = (Hints { seen: 0 }, Hints::from_now(&conn).expect("a reader"));
+        for name in ["b", "a", "b"] {
+            writer.write(&conn, &[queue(name)]).expect("written");
+        }
+        assert_eq!(reader.look(&conn).expect("a look"), [queue("a"), queue("b")]);
+        assert_eq!(reader.look(&conn).expect("a look"), []);
+        writer.write(&conn, &[queue("c")]).expect("written");
+        assert_eq!(Hints::from_now(&conn).expect("a late one").look(&conn).expect("a look"), []);
+        assert_eq!(reader.look(&conn).expect("a look"), [queue("c")]);
+    }
+
+    #[test]
+    fn one_that_looks_too_late_is_told_all_and_no_row_is_kept_for_it() {
+        let conn = file();
+        let (mut writer, mut reader) = (Hints { seen: 0 }, Hints { seen: 0 });
+        for _ in 0..KEPT + 2 * TRIM_EVERY {
+            writer.write(&conn, &[queue("a")]).expect("written");
+        }
+        assert_eq!(reader.look(&conn).expect("a look"), [Wakeup::All]);
+        let rows: i64 = conn.query_row("SELECT count(*) FROM mainstay_hints", [], |row| row.get(0)).expect("a count");
+        assert!(rows <= KEPT + TRIM_EVERY, "{rows}");
+        writer.write(&conn, &[queue("b")]).expect("written");
+        assert_eq!(reader.look(&conn).expect("a look"), [queue("b")]);
+    }
+
+    #[test]
+    fn hints_are_told_once_and_too_many_of_them_are_all() {
+        assert_eq!(sorted(vec![queue("b"), queue("a"), queue("b")]), [queue("a"), queue("b")]);
+        assert_eq!(sorted(vec![queue("a"), Wakeup::All]), [Wakeup::All]);
+        let many: Vec<Wakeup> = (0..=MOST).map(|n| queue(&n.to_string())).collect();
+        assert_eq!(sorted(many[..MOST].to_vec()).len(), MOST);
+        assert_eq!(sorted(many), [Wakeup::All]);
+    }
+}

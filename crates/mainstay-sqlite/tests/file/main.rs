@@ -6,4 +6,5 @@ mod hints;
 mod locks;
 mod opening;
 mod poison;
+mod starts;
 mod support;
