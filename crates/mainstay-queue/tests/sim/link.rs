@@ -1,10 +1,9 @@
 //! The line between one process and the store: it can be cut, it fails reads on demand, and it reports every claim.
 
-use crate::seen::{ClaimCall, Run, Seen};
+use crate::seen::{ClaimCall, Run, Seen, Written};
 use async_trait::async_trait;
 use mainstay_env::{Env, yield_now};
 use mainstay_store::*;
-use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -99,16 +98,6 @@ impl Linked {
         answer
     }
 
-    /// A write of rows: the checker looks at them as soon as this poll is over.
-    async fn write<T>(&self, what: impl fmt::Debug, call: impl Future<Output = T>) -> T {
-        self.go().await;
-        let answer = call.await;
-        self.seen.lock().wrote(None, None);
-        self.tell(|| format!("{what:?}"));
-        self.come().await;
-        answer
-    }
-
     /// A write of queues or versions.
     async fn register<T>(&self, call: impl Future<Output = T>) -> T {
         self.go().await;
@@ -136,7 +125,14 @@ impl Linked {
 #[async_trait]
 impl WriteStore for Linked {
     async fn commit(&self, units: &[Unit]) -> Result<Committed> {
-        self.write(units, self.inner.commit(units)).await
+        self.go().await;
+        let answer = self.inner.commit(units).await;
+        let ends = units.iter().filter(|unit| unit.outcome.is_some());
+        let outcomes = ends.filter_map(|unit| unit.fence.clone()).collect();
+        self.seen.lock().wrote_all(Written { now: None, claim: None, outcomes });
+        self.tell(|| format!("{units:?}"));
+        self.come().await;
+        answer
     }
 }
 
@@ -339,7 +335,11 @@ impl Maintenance for Linked {
     }
 
     async fn collect(&self, request: Collect) -> Result<Collected> {
-        self.write("collect", self.inner.collect(request)).await
+        self.go().await;
+        let answer = self.inner.collect(request).await;
+        self.seen.lock().wrote(None, None);
+        self.come().await;
+        answer
     }
 }
 

@@ -203,6 +203,8 @@ pub(crate) enum Action {
     Delete(Index),
     Register(u8, QueuePlan),
     Update(u8, QueuePlan),
+    /// A stored limit of 0, of the fleet or of each process: the queue rests.
+    Pause(u8, bool),
     DeleteQueue(u8),
     Promote(u8),
     Launch(u8),
@@ -239,6 +241,7 @@ impl Action {
             Self::Delete(_) => "action: delete",
             Self::Register(..) => "action: register queue",
             Self::Update(..) => "action: update queue",
+            Self::Pause(..) => "action: pause queue",
             Self::DeleteQueue(_) => "action: delete queue",
             Self::Promote(_) => "action: promote version",
             Self::Launch(_) => "action: launch",
@@ -367,6 +370,7 @@ pub(crate) fn action() -> impl Strategy<Value = Action> {
     let registry = prop_oneof![
         3 => (0..4u8, queue_plan()).prop_map(|(queue, plan)| Action::Register(queue, plan)),
         3 => (0..4u8, queue_plan()).prop_map(|(queue, plan)| Action::Update(queue, plan)),
+        1 => (0..4u8, any::<bool>()).prop_map(|(queue, fleet)| Action::Pause(queue, fleet)),
         1 => (0..4u8).prop_map(Action::DeleteQueue),
         1 => (0..2u8).prop_map(Action::Promote),
     ];

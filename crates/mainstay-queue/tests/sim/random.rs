@@ -38,6 +38,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("action: forced resume", 20.0),
     ("action: shut down", 10.0),
     ("action: delete queue", 20.0),
+    ("action: pause queue", 20.0),
     ("action: direct start", 30.0),
 ];
 

@@ -76,6 +76,8 @@ pub(crate) struct Written {
     pub(crate) now: Option<Timestamp>,
     /// The claim that it was.
     pub(crate) claim: Option<(Run, Claim)>,
+    /// The fences under which it wrote outcomes.
+    pub(crate) outcomes: Vec<Fence>,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +92,8 @@ pub(crate) struct State {
     pub(crate) claims: Vec<ClaimCall>,
     /// Slots freed since the last claim, by process and queue.
     pub(crate) freed: BTreeMap<(Run, QueueName), Slots>,
+    /// The fence of every execution that a process was told of, by row and start stamp.
+    pub(crate) issued: BTreeMap<(WorkflowId, Timestamp), Fence>,
     /// Outcomes that the store accepted, by fence.
     pub(crate) settled: BTreeMap<Fence, u32>,
     /// What was seen and must never be.
@@ -138,7 +142,12 @@ impl State {
 
     /// Tells the checker that rows may have changed in this poll.
     pub(crate) fn wrote(&mut self, now: Option<Timestamp>, claim: Option<(Run, Claim)>) {
-        if self.written.replace(Written { now, claim }).is_some() {
+        let outcomes = Vec::new();
+        self.wrote_all(Written { now, claim, outcomes });
+    }
+
+    pub(crate) fn wrote_all(&mut self, written: Written) {
+        if self.written.replace(written).is_some() {
             self.violation("two writes in one poll: the checker cannot tell them apart".to_owned());
         }
     }
@@ -192,6 +201,9 @@ impl Seen {
         let beside = state.of(run).find(|live| live.id == id && !live.evicted).map(|live| live.fence.clone());
         if let Some(fence) = beside {
             state.violation(format!("invariant 3: {run:?} starts {id} beside its live body of {fence:?}"));
+        }
+        if let Some(started) = claimed.row.started_at {
+            state.issued.insert((id.clone(), started), claimed.fence.clone());
         }
         state.version += 1;
         state.next_body += 1;

@@ -10,7 +10,7 @@ use crate::watch::{self, Watch};
 use mainstay_env::{Monotonic, Sim, SimClock, Timestamp};
 use mainstay_memory::{Memory, Trouble};
 use mainstay_store::{
-    Claim, Effect, Limits, OnConflict, PartitionKey, Queue, QueueName, RegisterQueue, Status, Store, StoreClock,
+    Claim, Effect, Fence, Limits, OnConflict, PartitionKey, Queue, QueueName, RegisterQueue, Status, Store, StoreClock,
     Submit, Unit, UnitReply, WorkflowId, WorkflowRow, WriteStore,
 };
 use std::collections::BTreeMap;
@@ -267,6 +267,13 @@ impl World {
         self.call(async move { store.queue_register(request).await }).expect("a queue is registered");
     }
 
+    /// Stores a queue unchecked, as another program may have written it.
+    pub(crate) fn put_queue(&mut self, queue: Queue) {
+        instantly(self.memory.put_queue(queue)).expect("a queue is stored");
+        self.seen.lock().registry = true;
+        self.check();
+    }
+
     pub(crate) fn row(&self, id: &WorkflowId) -> Option<&WorkflowRow> {
         self.ledger.rows.get(id)
     }
@@ -300,9 +307,10 @@ impl World {
         if registry {
             self.watch.look(&self.memory);
         }
-        if let Some(Written { now, claim }) = written {
+        if let Some(Written { now, claim, outcomes }) = written {
             let at = now.unwrap_or_else(|| mainstay_env::Clock::now(self.sim.clock()));
             let changes = watch::changes(&self.ledger.rows, &self.memory, at);
+            self.outcomes(&changes, &outcomes);
             self.rows_changed(&changes, claim);
         }
         if version != self.checked.version {
@@ -311,6 +319,20 @@ impl World {
             self.claims();
         }
         self.spring();
+    }
+
+    /// An outcome is written by the execution that the row is in, and by no other.
+    fn outcomes(&mut self, changes: &[Change], fences: &[Fence]) {
+        let seen = self.seen.lock();
+        let ended = changes.iter().filter_map(|change| change.before.as_ref().zip(change.after.as_ref()));
+        let ended = ended.filter(|(_, after)| matches!(after.status, Status::Success | Status::Error));
+        for (before, after) in ended.filter(|(before, after)| before.status != after.status) {
+            let current = before.started_at.and_then(|at| seen.issued.get(&(before.id.clone(), at)));
+            if !current.is_some_and(|fence| fences.contains(fence)) {
+                let text = format!("{} was {} by {fences:?}, its fence is {current:?}", before.id, after.status);
+                self.violations.push(format!("invariant 2: {text}"));
+            }
+        }
     }
 
     fn rows_changed(&mut self, changes: &[Change], claim: Option<(Run, Claim)>) {
@@ -434,7 +456,11 @@ impl World {
     pub(crate) fn violations(&mut self) -> Vec<String> {
         let mut all = std::mem::take(&mut self.violations);
         all.append(&mut self.ledger.violations);
-        all.append(&mut self.seen.lock().violations);
+        let mut seen = self.seen.lock();
+        all.append(&mut seen.violations);
+        let twice = seen.settled.iter().filter(|(_, times)| **times > 1);
+        all.extend(twice.map(|(fence, times)| format!("invariant 2: {fence:?} wrote {times} outcomes")));
+        drop(seen);
         let panics = self.sim.panics().into_iter().filter(|panic| !panic.contains("planned"));
         all.extend(panics.map(|panic| format!("a task panicked: {panic}")));
         all

@@ -26,8 +26,14 @@ pub(super) fn drain(game: &mut Game) {
         let process = game.world.add(member);
         game.world.launch(process);
     }
-    demand(&mut game.world, "");
     let open = QueuePlan { concurrency: 0, worker: 0, rate: 0, period_ms: 1000, polling_ms: 1000 };
+    let rests = |queue: &Queue| [queue.stored.concurrency, queue.stored.worker_concurrency].contains(&Some(0));
+    for (queue, name) in QUEUES.iter().enumerate() {
+        if game.world.queues().get(*name).is_some_and(rests) {
+            game.register(queue as u8, open);
+        }
+    }
+    demand(&mut game.world, "");
     let gone = QUEUES.iter().enumerate().filter(|(_, name)| !game.world.queues().contains_key(**name));
     let gone: Vec<u8> = gone.map(|(queue, _)| queue as u8).collect();
     if !gone.is_empty() {

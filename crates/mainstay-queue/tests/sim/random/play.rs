@@ -114,6 +114,7 @@ impl Game {
             Action::Delete(at) => self.with_id(*at, |world, id| world.delete(id)),
             Action::Register(queue, plan) => self.register(*queue, *plan),
             Action::Update(queue, plan) => self.update(*queue, *plan),
+            Action::Pause(queue, fleet) => self.pause(*queue, *fleet),
             Action::DeleteQueue(queue) => self.delete_queue(*queue),
             Action::Promote(version) => self.promote(usize::from(*version)),
             Action::Launch(process) => self.each(*process, |world, process| world.launch(process)),
@@ -290,6 +291,14 @@ impl Game {
         let store = self.world.client.clone();
         let request = UpdateQueue::new(name, "shop", change);
         self.world.call(async move { store.queue_update(request).await }).expect("an update is answered");
+    }
+
+    fn pause(&mut self, queue: u8, fleet: bool) {
+        let name = QUEUES[usize::from(queue) % QUEUES.len()];
+        let Some(mut stored) = self.world.queues().get(name).cloned() else { return };
+        let limit = if fleet { &mut stored.stored.concurrency } else { &mut stored.stored.worker_concurrency };
+        *limit = Some(0);
+        self.world.put_queue(stored);
     }
 
     fn delete_queue(&mut self, queue: u8) {
