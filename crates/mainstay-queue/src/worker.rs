@@ -193,6 +193,10 @@ impl Worker {
     fn send(&mut self, repeat: bool) {
         let Some(Sent { mut request, epoch }) = self.cell.lock().sent.clone() else { return };
         request.repeat = repeat;
+        if repeat {
+            // What ran when it was first sent may have ended since.
+            request.local = self.shared.counts.lock().local(&self.cell.queue);
+        }
         self.epoch = epoch;
         {
             let mut counters = self.shared.counters.lock();

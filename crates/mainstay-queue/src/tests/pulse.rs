@@ -133,6 +133,7 @@ fn a_healthy_pulse_needs_one_call_a_second_and_no_beat_alone() {
             (ticks, beats) = (ticks + 1, beats + u32::from(beat));
             until = pulse.step(now, 0.3, PulseInput::Ticked(None)).1;
         }
+        assert!(until > now, "time goes on");
         now = until;
         (effects, until) = pulse.step(now, 0.5, PulseInput::Look);
     }
