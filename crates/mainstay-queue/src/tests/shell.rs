@@ -10,7 +10,7 @@ use mainstay_store::*;
 
 use crate::lanes::Sent;
 
-use super::support::{Fault, config, ids, launch};
+use super::support::{Fault, Process, config, ids, launch};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
@@ -78,25 +78,44 @@ fn every_claim_has_a_token_of_its_own() {
     assert!(claims.len() >= 50 && claims.len() == tokens.len(), "{} claims, {} tokens", claims.len(), tokens.len());
 }
 
+/// A row that was claimed for the engine behind its back, with its claim.
+fn claimed_aside(sim: &Sim, web: &Process) -> (Claim, Claimed) {
+    web.enqueue(sim, "side", ids("w", 1));
+    web.register(sim, "side", Limits::default());
+    let revision = sim.block_on(web.memory.queue_list(&"shop".into())).unwrap()[0].revision;
+    let (mut request, _) = web.dispatch.shared.new_claim(&"side".into());
+    request.revision = Some(revision);
+    let claimed = sim.block_on(web.memory.queue_claim(request.clone())).unwrap();
+    assert_eq!(claimed.rows.len(), 1);
+    (request, claimed)
+}
+
 #[test]
 fn a_row_that_a_claim_brings_again_is_not_started_beside_itself() {
     let sim = Sim::new(19);
     let web = launch(&sim, calm(&sim, "web"), SECOND, config().listen([]));
     sim.advance(SECOND);
-    web.enqueue(&sim, "side", ids("w", 1));
-    web.register(&sim, "side", Limits::default());
-    let revision = sim.block_on(web.memory.queue_list(&"shop".into())).unwrap()[0].revision;
-    let shared = &web.dispatch.shared;
-    let cell = shared.lanes.all().pop().unwrap();
-    let (mut request, epoch) = shared.new_claim(&"side".into());
-    request.revision = Some(revision);
-    let claimed = sim.block_on(web.memory.queue_claim(request.clone())).unwrap();
+    let (request, claimed) = claimed_aside(&sim, &web);
+    let cell = web.dispatch.shared.lanes.all().pop().unwrap();
     for _ in 0..2 {
-        cell.lock().sent = Some(Sent { request: request.clone(), epoch });
-        shared.dispatch(&cell, claimed.clone());
+        cell.lock().sent = Some(Sent { request: request.clone(), epoch: 0 });
+        web.dispatch.shared.dispatch(&cell, claimed.clone());
     }
     assert_eq!((web.started().len(), web.dispatch.stats().evicted), (1, 0));
     assert_eq!(web.dispatch.stats().running, 1);
+}
+
+#[test]
+fn a_row_that_was_claimed_under_a_lost_lease_is_not_started() {
+    let sim = Sim::new(20);
+    let web = launch(&sim, calm(&sim, "web"), SECOND, config().listen([]));
+    sim.advance(SECOND);
+    let (request, claimed) = claimed_aside(&sim, &web);
+    let cell = web.dispatch.shared.lanes.all().pop().unwrap();
+    web.dispatch.shared.identity(|identity| identity.epoch += 1);
+    cell.lock().sent = Some(Sent { request, epoch: 0 });
+    web.dispatch.shared.dispatch(&cell, claimed);
+    assert!(web.started().is_empty());
 }
 
 #[test]
