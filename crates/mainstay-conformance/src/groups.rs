@@ -3,13 +3,17 @@
 mod bounds;
 mod capabilities;
 mod claim;
+mod claim_edges;
+mod collection;
 mod drops;
 mod eligible;
 mod fence;
 mod forks;
+mod hints_more;
 mod histories;
 mod isolation;
 mod lease;
+mod lease_edges;
 mod limits;
 mod moves;
 mod order;
@@ -19,13 +23,17 @@ mod registry;
 mod restart;
 mod seeds;
 mod server_time;
+mod stamps;
 mod steps;
 mod submit;
 mod tick;
 mod time;
 mod units;
+mod upkeep;
 mod wakeups;
 mod wakeups_off;
+mod whole_rows;
+mod windows;
 
 use crate::case::Case;
 
@@ -35,20 +43,27 @@ pub(crate) fn all() -> Vec<Case> {
         reads::CASES,
         submit::CASES,
         moves::CASES,
+        whole_rows::CASES,
         forks::CASES,
+        collection::CASES,
         units::CASES,
         steps::CASES,
         bounds::CASES,
         fence::CASES,
         claim::CASES,
         eligible::CASES,
+        claim_edges::CASES,
         tick::CASES,
+        upkeep::CASES,
         registry::CASES,
         limits::CASES,
+        windows::CASES,
         order::CASES,
         lease::CASES,
+        lease_edges::CASES,
         time::CASES,
         server_time::CASES,
+        stamps::CASES,
         restart::CASES,
         isolation::CASES,
         histories::CASES,
@@ -56,6 +71,7 @@ pub(crate) fn all() -> Vec<Case> {
         seeds::CASES,
         random::CASES,
         wakeups::CASES,
+        hints_more::CASES,
         capabilities::CASES,
     ]
     .concat();

@@ -33,7 +33,7 @@ cases! { "wakeups";
 }
 
 /// Waits until all of these hints were heard, or `All`. They are promised soon, not at once, by real time.
-async fn hears(d: &Desk, heard: &mut Subscription, wanted: &[Wakeup]) {
+pub(super) async fn hears(d: &Desk, heard: &mut Subscription, wanted: &[Wakeup]) {
     let mut missing = wanted.to_vec();
     let all = async {
         while !missing.is_empty() {
@@ -47,15 +47,15 @@ async fn hears(d: &Desk, heard: &mut Subscription, wanted: &[Wakeup]) {
     assert!(in_time, "not heard within 5 s: {missing:?}");
 }
 
-fn listen(d: &Desk) -> Subscription {
+pub(super) fn listen(d: &Desk) -> Subscription {
     d.store().wakeups().subscribe()
 }
 
-fn queue() -> Wakeup {
+pub(super) fn queue() -> Wakeup {
     Wakeup::Queue(Q.into())
 }
 
-fn workflow(id: &str) -> Wakeup {
+pub(super) fn workflow(id: &str) -> Wakeup {
     Wakeup::Workflow(id.into())
 }
 
