@@ -13,7 +13,8 @@ pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Lets all clients begin at the same moment and waits for all of them; their results in order.
 pub(crate) async fn at_once<T: Send + 'static>(d: &Desk, works: Vec<Work<T>>) -> Vec<T> {
-    let begin = Arc::new(Barrier::new(works.len()));
+    // This thread is the last to come, or the last client would always be the first to go on.
+    let begin = Arc::new(Barrier::new(works.len() + 1));
     let mut tasks = Vec::new();
     for (n, work) in works.into_iter().enumerate() {
         let begin = begin.clone();
@@ -23,6 +24,7 @@ pub(crate) async fn at_once<T: Send + 'static>(d: &Desk, works: Vec<Work<T>>) ->
         };
         tasks.push(d.env().tasks().thread(format!("client {n}"), client).expect("a thread for a client"));
     }
+    begin.wait();
     let mut results = Vec::new();
     for task in tasks {
         results.push(task.await.unwrap_or_else(|error| panic!("a client failed: {error}")));

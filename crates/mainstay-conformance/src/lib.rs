@@ -19,8 +19,12 @@ mod clients;
 mod desk;
 mod groups;
 mod history;
+#[cfg(test)]
+mod names;
 #[macro_use]
 mod pass;
+#[cfg(test)]
+mod broken;
 mod random;
 mod run;
 

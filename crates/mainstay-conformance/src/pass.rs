@@ -151,9 +151,6 @@ macro_rules! passes_on {
     };
 }
 
-#[cfg(test)]
-pub(crate) use passes_on;
-
 /// A store that tells its hints to nobody.
 #[derive(Debug)]
 struct Silent {

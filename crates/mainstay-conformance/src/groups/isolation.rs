@@ -21,6 +21,7 @@ cases! { "isolation";
     an_id_submitted_by_two_processes_is_one_workflow: Shared;
     a_start_sent_twice_at_once_is_one_start;
     a_key_submitted_by_many_has_one_holder;
+    a_cancel_at_the_side_of_a_claim_is_not_undone;
     a_cancel_and_an_outcome_have_one_winner;
     two_outcomes_of_one_fence_have_one_winner;
     a_position_written_by_two_is_written_once;
@@ -191,6 +192,23 @@ async fn a_key_submitted_by_many_has_one_holder(d: &Desk) {
         let joined = UnitReply::Refused { effect: 0, why: joined };
         assert_eq!(replies.iter().filter(|reply| **reply == joined).count(), 3, "{replies:?}");
         assert_eq!(d.row(holder.as_str()).await.dedup, Some(format!("k{round}").into()));
+    }
+}
+
+async fn a_cancel_at_the_side_of_a_claim_is_not_undone(d: &Desk) {
+    for round in 0..20 {
+        let names: Vec<String> = (0..4).map(|n| format!("w{round}-{n}")).collect();
+        let units: Vec<Unit> = names.iter().map(|id| Unit::new().effect(d.job(id))).collect();
+        d.units(&units).await;
+        let ids: Vec<WorkflowId> = names.iter().map(WorkflowId::from).collect();
+        let (store, claim) = (d.store(), d.claim());
+        let take = work(async move { store.queue_claim(claim).await.map(|claimed| claimed.rows.len()) });
+        let (store, cancel) = (d.store(), Effect::Cancel { ids: ids.clone(), children: false });
+        let end = work(async move { store.unit(Unit::new().effect(cancel)).await.map(|_| 0) });
+        let done = at_once(d, if round % 2 == 0 { vec![take, end] } else { vec![end, take] }).await;
+        let rows = d.store().workflow_rows(&ids).await.expect("read");
+        let undone: Vec<_> = rows.iter().flatten().filter(|row| row.status != Status::Cancelled).collect();
+        assert!(undone.is_empty(), "round {round}: {done:?} {undone:?}");
     }
 }
 
