@@ -19,48 +19,48 @@ cases! { "random";
 const EVEN: Weights = Weights {
     time: 4,
     skew: 0,
-    submits: 6,
-    units: 6,
-    batches: 2,
-    claims: 8,
-    leases: 2,
+    submits: 12,
+    units: 10,
+    batches: 3,
+    claims: 10,
+    leases: 1,
     ticks: 3,
     registry: 1,
     reads: 2,
 };
 
 async fn submits_and_moves_agree_with_memory(d: &Desk) {
-    let weights = Weights { submits: 12, units: 14, claims: 4, leases: 1, ..EVEN };
+    let weights = Weights { units: 20, claims: 6, ..EVEN };
     agrees(d, "random::submits_and_moves_agree_with_memory", weights);
 }
 
 async fn units_of_executions_agree_with_memory(d: &Desk) {
-    let weights = Weights { units: 20, claims: 12, leases: 1, registry: 0, ..EVEN };
+    let weights = Weights { units: 24, claims: 14, registry: 0, ..EVEN };
     agrees(d, "random::units_of_executions_agree_with_memory", weights);
 }
 
 async fn batches_agree_with_memory(d: &Desk) {
-    let weights = Weights { batches: 20, units: 2, registry: 0, ..EVEN };
+    let weights = Weights { batches: 24, units: 2, registry: 0, ..EVEN };
     agrees(d, "random::batches_agree_with_memory", weights);
 }
 
 async fn claims_agree_with_memory(d: &Desk) {
-    let weights = Weights { claims: 20, submits: 12, registry: 2, ..EVEN };
+    let weights = Weights { claims: 24, submits: 16, registry: 2, ..EVEN };
     agrees(d, "random::claims_agree_with_memory", weights);
 }
 
 async fn limits_agree_with_memory(d: &Desk) {
-    let weights = Weights { claims: 20, submits: 12, registry: 8, units: 8, time: 8, ..EVEN };
+    let weights = Weights { claims: 20, submits: 16, registry: 8, time: 8, ..EVEN };
     agrees(d, "random::limits_agree_with_memory", weights);
 }
 
 async fn leases_agree_with_memory(d: &Desk) {
-    let weights = Weights { leases: 14, claims: 14, ..EVEN };
+    let weights = Weights { leases: 10, claims: 20, ..EVEN };
     agrees(d, "random::leases_agree_with_memory", weights);
 }
 
 async fn delays_and_deadlines_agree_with_memory(d: &Desk) {
-    let weights = Weights { ticks: 14, time: 10, submits: 12, ..EVEN };
+    let weights = Weights { ticks: 14, time: 10, ..EVEN };
     agrees(d, "random::delays_and_deadlines_agree_with_memory", weights);
 }
 

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use proptest::collection::vec;
-use proptest::option::of;
+use proptest::option::{of, weighted};
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
-/// Workflows `w0` … `w7`.
-pub(crate) const IDS: u8 = 8;
+/// Workflows `w0` … `w11`.
+pub(crate) const IDS: u8 = 12;
 
 /// How often each kind of operation is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +95,22 @@ pub(crate) enum Op {
         key: u8,
     },
     Lists(u8),
+}
+
+impl Op {
+    /// Whether it leaves all rows as they are.
+    pub(crate) const fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Pass(_)
+                | Self::Skew(_)
+                | Self::Probe { .. }
+                | Self::Audit { .. }
+                | Self::Steps { .. }
+                | Self::Holder { .. }
+                | Self::Lists(_)
+        )
+    }
 }
 
 /// Concurrency, worker concurrency, and starts of a rate with its period in tens of milliseconds.
@@ -199,15 +215,25 @@ fn client(effect: EffectOp) -> UnitOp {
 
 fn leases() -> impl Strategy<Value = Op> {
     prop_oneof![
-        2 => (0..4_u8, 0..4_u8).prop_map(|(executor, beat)| Op::Beat { executor, beat }),
-        2 => (0..4_u8, 0..3_u8, 0..4_u8, any::<bool>())
+        3 => (0..4_u8, beat()).prop_map(|(executor, beat)| Op::Beat { executor, beat }),
+        1 => (0..4_u8, 0..3_u8, 0..4_u8, any::<bool>())
             .prop_map(|(executor, ahead, limit, fallback)| Op::TakeOver { executor, ahead, limit, fallback }),
     ]
 }
 
+/// Mostly 1, so that executors which were taken over come back.
+fn beat() -> impl Strategy<Value = u8> {
+    prop_oneof![1 => Just(0_u8), 6 => Just(1_u8), 3 => 2..6_u8]
+}
+
+/// The first numbers more often than the later ones, so that operations meet.
+fn skewed(below: u8) -> impl Strategy<Value = u8> {
+    prop_oneof![4 => Just(0_u8), 2 => 0..2.min(below), 1 => 0..below]
+}
+
 fn ticks() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => (0..3_u8, 1..5_u8, of((0..4_u8, 0..4_u8)), any::<bool>())
+        4 => (0..3_u8, 1..5_u8, weighted(0.2, (0..4_u8, beat())), any::<bool>())
             .prop_map(|(app, limit, beat, seen)| Op::Tick { app, limit, beat, seen }),
         1 => (0..3_u8, 0..20_u8, 0..4_u8).prop_map(|(app, age, limit)| Op::Collect { app, age, limit }),
     ]
@@ -223,14 +249,14 @@ fn limits() -> impl Strategy<Value = LimitsOp> {
 
 fn registry() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => (0..3_u8, 0..4_u8, limits(), 0..4_u8).prop_map(|(queue, app, limits, policy)| {
+        4 => (skewed(3), 0..4_u8, limits(), 0..4_u8).prop_map(|(queue, app, limits, policy)| {
             Op::Register { queue, app: app / 3, limits, policy }
         }),
-        2 => (0..3_u8, 0..4_u8, limits(), any::<bool>()).prop_map(|(queue, app, limits, clear)| {
+        2 => (skewed(3), 0..4_u8, limits(), any::<bool>()).prop_map(|(queue, app, limits, clear)| {
             Op::Update { queue, app: app / 3, limits, clear }
         }),
         1 => (0..3_u8, 0..2_u8).prop_map(|(queue, app)| Op::Unregister { queue, app }),
-        2 => (0..2_u8, 0..3_u8, any::<bool>()).prop_map(|(app, version, promote)| Op::Version { app, version, promote }),
+        1 => (0..2_u8, skewed(3), any::<bool>()).prop_map(|(app, version, promote)| Op::Version { app, version, promote }),
     ]
 }
 
@@ -245,13 +271,13 @@ fn reads() -> impl Strategy<Value = Op> {
 }
 
 fn claim() -> impl Strategy<Value = ClaimOp> {
-    let who = (0..4_u8, 0..4_u8, 0..8_u8, 0..6_u8);
-    let what = (0..6_u8, 1..5_u8, 0..3_u8, of((0..80_u8, 0..50_u8)), 0..6_u8);
+    let who = (skewed(4), skewed(4), 0..8_u8, skewed(3));
+    let what = (0..9_u8, 1..5_u8, 0..3_u8, of((0..80_u8, 0..50_u8)), 0..6_u8);
     (who, what).prop_map(|((queue, executor, app, version), (names, budget, running, bytes, revision))| ClaimOp {
         queue,
         executor,
         app: app / 7,
-        version: version / 2,
+        version,
         names,
         budget,
         running,
@@ -261,7 +287,7 @@ fn claim() -> impl Strategy<Value = ClaimOp> {
 }
 
 fn unit() -> impl Strategy<Value = UnitOp> {
-    let fenced = (0..6_u8, vec(step(), 0..3), vec(effect(), 0..2), of(0..4_u8))
+    let fenced = (0..9_u8, vec(step(), 0..3), vec(effect(), 0..2), of(0..4_u8))
         .prop_map(|(fence, steps, effects, outcome)| UnitOp { fence: Some(fence), steps, effects, outcome });
     let free = (vec(effect(), 1..3), 0..20_u8).prop_map(|(effects, odd)| UnitOp {
         fence: None,
@@ -269,9 +295,9 @@ fn unit() -> impl Strategy<Value = UnitOp> {
         effects,
         outcome: (odd == 0).then_some(0),
     });
-    let given = (0..6_u8, of(0..20_u8))
+    let given = (0..9_u8, of(0..20_u8))
         .prop_map(|(fence, delay)| UnitOp { fence: Some(fence), ..client(EffectOp::GiveBack { delay }) });
-    prop_oneof![5 => fenced, 4 => free, 1 => given]
+    prop_oneof![6 => fenced, 3 => free, 3 => given]
 }
 
 fn step() -> impl Strategy<Value = StepOp> {
@@ -279,7 +305,7 @@ fn step() -> impl Strategy<Value = StepOp> {
 }
 
 fn some_ids() -> impl Strategy<Value = Vec<u8>> {
-    vec(0..IDS + 1, 1..3)
+    vec(0..=IDS, 1..3)
 }
 
 fn effect() -> impl Strategy<Value = EffectOp> {
@@ -298,11 +324,12 @@ fn effect() -> impl Strategy<Value = EffectOp> {
 
 fn submit() -> impl Strategy<Value = SubmitOp> {
     let place = prop_oneof![
-        1 => (0..4_u8).prop_map(PlaceOp::Run),
-        4 => (0..3_u8, of(-10..40_i8)).prop_map(|(queue, delay)| PlaceOp::Queue { queue, delay }),
+        1 => skewed(4).prop_map(PlaceOp::Run),
+        4 => (skewed(4), weighted(0.2, -10..40_i8)).prop_map(|(queue, delay)| PlaceOp::Queue { queue, delay }),
     ];
-    let first = (0..IDS, 0..8_u8, 0..5_u8, place, 0..3_u8, of((0..2_u8, any::<bool>())));
-    let second = ((of(1..60_u8), of(-20..90_i8)), of(0..IDS), 0..6_u8, of(0..3_u8), of(0..60_u8), 0..6_u8);
+    let first = (0..IDS, 0..8_u8, 0..5_u8, place, 0..3_u8, weighted(0.3, (0..2_u8, any::<bool>())));
+    let limits = (weighted(0.2, 1..60_u8), weighted(0.15, -5..90_i8));
+    let second = (limits, of(0..IDS), 0..8_u8, weighted(0.2, 0..3_u8), of(0..60_u8), 0..6_u8);
     (first, second).prop_map(|((id, function, again, place, priority, dedup), rest)| {
         let (limits, parent, app, version, input, refuse) = rest;
         SubmitOp {

@@ -84,7 +84,7 @@ impl Pair {
                 }
             }
         }
-        self.rows().await
+        if op.only_reads() { None } else { self.rows().await }
     }
 
     /// Stores what the clock reads, by a row that nothing else touches. A backend may hold on to a reading that it has not
@@ -126,7 +126,11 @@ impl Pair {
         let mut batches = [Vec::new(), Vec::new()];
         let mut touched: BTreeMap<String, Option<u8>> = BTreeMap::new();
         for op in ops {
-            let names = touches(op, self.sides[1].fence(op.fence));
+            let fence = self.sides[1].fence(op.fence);
+            if op.fence.is_some() && fence.is_none() {
+                continue;
+            }
+            let names = touches(op, fence);
             let meets = |name: &String| touched.get(name).is_some_and(|by| *by != op.fence || op.fence.is_none());
             if ops.len() > 1 && (moves_many(op) || names.iter().any(meets)) {
                 continue;
@@ -258,10 +262,10 @@ fn touches(op: &UnitOp, fence: Option<&Fence>) -> BTreeSet<String> {
 }
 
 impl Side {
-    /// One of the fences so far, counted from the latest.
+    /// One of the fences so far, counted from the latest, and round again.
     fn fence(&self, back: Option<u8>) -> Option<&Fence> {
-        let at = self.fences.len().checked_sub(usize::from(back?) + 1)?;
-        self.fences.get(at)
+        let back = usize::from(back?).checked_rem(self.fences.len())?;
+        self.fences.iter().rev().nth(back)
     }
 
     fn revision(&self, op: &ClaimOp) -> Option<Revision> {
