@@ -117,6 +117,7 @@ pub trait ExecutorStore: Send + Sync {
     ///
     /// Atomic: lease and rows of one call; no claim or start of that executor can come between. Idempotent: until the rows are
     /// gone; then, and for an executor that never had a lease, no rows. Rows keep age, priority, attempts and deadline.
-    /// Answers: [`TakenOver`]. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`. Conformance: group `lease`.
+    /// Answers: [`TakenOver`]. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`.
+    /// Conformance: groups `lease`, `isolation` and `drops`.
     async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver>;
 }

@@ -101,12 +101,12 @@ pub trait Maintenance: Send + Sync {
     ///
     /// Atomic: each part. Idempotent: yes. Rows held by another call are left to the next tick.
     /// Answers: [`Ticked`]. Errors: `Invalid` (as a beat), `Unavailable`, `Timeout`.
-    /// Conformance: groups `claim` and `lease`.
+    /// Conformance: groups `claim`, `lease`, `limits` and `time`.
     async fn tick(&self, request: Tick) -> Result<Ticked>;
 
     /// Removes workflows that ended at least `age` ago, oldest first, with all that hangs on them.
     ///
     /// Atomic: each call. Idempotent: yes. Answers: how many went. Errors: `Invalid` for a limit of 0, `Unavailable`,
-    /// `Timeout`. Conformance: group `workflows`.
+    /// `Timeout`. Conformance: groups `workflows` and `isolation`.
     async fn collect(&self, request: Collect) -> Result<Collected>;
 }

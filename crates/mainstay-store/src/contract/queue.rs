@@ -112,7 +112,8 @@ pub trait QueueStore: Send + Sync {
     /// call; eligibility is judged again at the flip. It never waits on a peer.
     /// Idempotent: by token with `repeat`: the rows still held by that token, in order, then nothing more is taken; without
     /// any, a claim like the first. Answers: rows in order (priority, created, id) and one [`crate::Stop`].
-    /// Errors: `Invalid`, `Unavailable`, `Timeout`. Conformance: groups `claim`, `limits`, `order` and `isolation`.
+    /// Errors: `Invalid`, `Unavailable`, `Timeout`.
+    /// Conformance: groups `claim`, `limits`, `order`, `isolation`, `drops` and `seeds`.
     async fn queue_claim(&self, request: Claim) -> Result<Claimed>;
 
     /// Which of these queues have an eligible row, limits aside, and when the next delayed row is due.

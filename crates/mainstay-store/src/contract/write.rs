@@ -34,6 +34,6 @@ pub trait WriteStore: Send + Sync {
     /// Answers: [`UnitReply`]; a refused unit writes nothing and leaves the others done.
     /// Errors: outer `Unavailable`, `Timeout`, `Contended`, `Full`, of which nothing is known of any unit; inner `Invalid`
     /// (with the field) and `Unsupported`.
-    /// Conformance: groups `units`, `fence` and `workflows`.
+    /// Conformance: groups `units`, `fence`, `workflows`, `isolation` and `drops`.
     async fn commit(&self, units: &[Unit]) -> Result<Committed>;
 }
