@@ -23,6 +23,7 @@ cases! { "workflows";
     a_forked_row_runs_from_the_copied_steps;
     a_collection_removes_what_ended_long_enough_ago;
     a_collection_takes_the_oldest_end_first;
+    a_collection_of_one_end_takes_ids_in_order;
     a_collection_leaves_what_has_not_ended;
     a_collection_removes_every_kind_of_end;
     a_collection_keeps_to_its_application;
@@ -227,6 +228,19 @@ async fn a_collection_takes_the_oldest_end_first(d: &Desk) {
     for gone in ["w0", "w1", "w2", "began first"] {
         assert!(d.find(gone).await.is_some());
         assert_eq!(collect(d, 0, 1).await.0, 1);
+        assert_eq!(d.find(gone).await, None);
+    }
+}
+
+async fn a_collection_of_one_end_takes_ids_in_order(d: &Desk) {
+    for id in ["c", "a", "B"] {
+        d.enqueue(id).await;
+    }
+    let all = ["c", "a", "B"].map(mainstay_store::WorkflowId::from).to_vec();
+    d.moved(mainstay_store::Effect::Cancel { ids: all, children: false }).await;
+    for gone in ["B", "a", "c"] {
+        assert!(d.find(gone).await.is_some());
+        collect(d, 0, 1).await;
         assert_eq!(d.find(gone).await, None);
     }
 }

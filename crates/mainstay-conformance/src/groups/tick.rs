@@ -17,6 +17,8 @@ cases! { "claim";
     a_passed_deadline_cancels_every_open_state;
     a_deadline_that_has_not_come_cancels_nothing;
     a_deadline_of_an_ended_row_is_nothing;
+    a_deadline_of_a_parked_row_is_nothing;
+    a_tick_cancels_the_earliest_deadlines_first;
     a_tick_answers_cancelled_rows_in_order_of_id;
     a_tick_cancels_up_to_its_limit;
     a_tick_cancels_rows_of_its_own_application;
@@ -149,6 +151,28 @@ async fn a_deadline_of_an_ended_row_is_nothing(d: &Desk) {
     let ticked = d.tick().await;
     assert_eq!((ticked.cancelled, ticked.next_due), (vec![], None));
     assert_eq!((d.status("a").await, d.status("b").await), (Status::Success, Status::Error));
+}
+
+async fn a_deadline_of_a_parked_row_is_nothing(d: &Desk) {
+    let fence = d.put(d.direct("w").deadline(ms(50))).await.fence.expect("a fence");
+    let parked = mainstay_store::Outcome::Parked("\"why\"".into());
+    d.settle(&fence, parked.clone()).await;
+    d.pass(100);
+    let ticked = d.tick().await;
+    assert_eq!((ticked.cancelled, ticked.next_due), (vec![], None));
+    assert_eq!(d.standing("w").await, mainstay_store::Standing::Ended(parked));
+}
+
+async fn a_tick_cancels_the_earliest_deadlines_first(d: &Desk) {
+    for (id, millis) in [("c", 2), ("b", 3), ("a", 4), ("e", 1), ("d", 2)] {
+        d.put(d.job(id).deadline(ms(millis))).await;
+    }
+    d.pass(10);
+    let mut cancelled = Vec::new();
+    for _ in 0..5 {
+        cancelled.extend(texts(&limited(d, 1).await.cancelled));
+    }
+    assert_eq!(cancelled, ["e", "c", "d", "b", "a"]);
 }
 
 async fn a_tick_answers_cancelled_rows_in_order_of_id(d: &Desk) {
