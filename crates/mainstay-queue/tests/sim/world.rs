@@ -5,13 +5,13 @@ use crate::ledger::{Asked, Change, Ledger};
 use crate::link::{Linked, Switch};
 use crate::plan::{Member, Trap};
 use crate::process::{Process, Up};
-use crate::seen::{Run, Seen, Written};
+use crate::seen::{ClaimCall, Run, Seen, Written};
 use crate::watch::{self, Watch};
 use mainstay_env::{Monotonic, Sim, SimClock, Timestamp};
 use mainstay_memory::{Memory, Trouble};
 use mainstay_store::{
-    Claim, Effect, Fence, Limits, OnConflict, PartitionKey, Queue, QueueName, RegisterQueue, Status, Store, StoreClock,
-    Submit, Unit, UnitReply, WorkflowId, WorkflowRow, WriteStore,
+    Claim, Effect, Fence, Limits, OnConflict, PartitionKey, Queue, QueueName, RegisterQueue, Status, Stop, Store,
+    StoreClock, Submit, Unit, UnitReply, WorkflowId, WorkflowRow, WriteStore,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,6 +57,8 @@ struct Checked {
     version: u64,
     launched: usize,
     claims: usize,
+    /// Claims that are not answered yet.
+    open: Vec<usize>,
 }
 
 impl World {
@@ -371,30 +373,18 @@ impl World {
     /// A claim counts exactly the slots of its process.
     fn claims(&mut self) {
         let seen = self.seen.lock();
-        for call in &seen.claims[self.checked.claims..] {
-            if call.request.repeat {
-                continue;
-            }
-            let local = &call.request.local;
-            let fits = |counted: u32, held: u32, freed: u32| (held..=held + freed).contains(&counted);
-            if !fits(local.running, call.slots.all, call.freed.all) {
-                let text = format!("{:?} claims on {} with {local:?}", call.run, call.request.queue);
-                self.violations.push(format!("invariant 21: {text}: held {:?}, freed {:?}", call.slots, call.freed));
-            }
-            let keys = local.keys.keys().chain(call.slots.keys.keys());
-            let wrong = |key: &&PartitionKey| {
-                let counted = local.keys.get(*key).copied().unwrap_or(0);
-                !fits(counted, call.slots.of(key), call.freed.of(key))
-            };
-            if let Some(key) = keys.clone().find(wrong) {
-                let text = format!("{:?} claims on {} with {local:?}", call.run, call.request.queue);
-                self.violations.push(format!("invariant 11: {text}: key {key}, held {:?}", call.slots));
-            }
-            if local.keys.values().sum::<u32>() > local.running {
-                self.violations.push(format!("invariant 20: more of all keys than of the queue: {local:?}"));
-            }
-        }
+        self.checked.open.extend(self.checked.claims..seen.claims.len());
         self.checked.claims = seen.claims.len();
+        let violations = &mut self.violations;
+        self.checked.open.retain(|number| {
+            let call = &seen.claims[*number];
+            let answered = call.reply.as_ref();
+            // One that was held up until its lease was gone counted for another time.
+            if answered.is_some_and(|reply| reply.stop != Stop::Unleased) {
+                violations.extend(miscounted(call));
+            }
+            answered.is_none()
+        });
     }
 
     /// Since when pending rows lie without a body; after faults not for long.
@@ -472,6 +462,34 @@ impl World {
         let violations = self.violations();
         assert!(violations.is_empty(), "{}", violations.join("\n"));
     }
+}
+
+/// What is wrong with the counts of a claim: slots that ended since the last one may still be in them, and no others.
+fn miscounted(call: &ClaimCall) -> Option<String> {
+    if call.request.repeat {
+        return None;
+    }
+    let local = &call.request.local;
+    let fits = |counted: u32, held: u32, freed: u32| (held..=held + freed).contains(&counted);
+    let mut keys = local.keys.keys().chain(call.slots.keys.keys());
+    let wrong = |key: &&PartitionKey| {
+        let counted = local.keys.get(*key).copied().unwrap_or(0);
+        !fits(counted, call.slots.of(key), call.freed.of(key))
+    };
+    let invariant = if !fits(local.running, call.slots.all, call.freed.all) {
+        "21"
+    } else if keys.any(|key| wrong(&key)) {
+        "11"
+    } else if local.keys.values().sum::<u32>() > local.running {
+        "20"
+    } else {
+        return None;
+    };
+    let (run, queue) = (&call.run, &call.request.queue);
+    Some(format!(
+        "invariant {invariant}: {run:?} claims on {queue} with {local:?}, held {:?}, freed {:?}",
+        call.slots, call.freed
+    ))
 }
 
 impl fmt::Debug for World {

@@ -8,8 +8,8 @@ use mainstay_memory::Trouble;
 use mainstay_queue::Begun;
 use mainstay_store::{Change, Effect, QueueChange, Rate, Unit, UpdateQueue};
 use mainstay_store::{
-    ClaimedRow, EffectReply, Input, Joining, OnConflict, OnHeld, Place, QueueName, RegisterQueue, Status, Steps,
-    Submit, UnitReply, When, WorkflowId, WriteExt,
+    ClaimedRow, Created, EffectReply, Input, Joining, OnConflict, OnHeld, Place, QueueName, RegisterQueue, Status,
+    Steps, Submit, UnitReply, When, WorkflowId, WorkflowRow, WriteExt,
 };
 use proptest::sample::Index;
 use std::time::Duration;
@@ -251,12 +251,11 @@ impl Game {
             let reply = up.store.submit(submit.clone()).await;
             let (Ok(UnitReply::Done { effects }), Some(slot)) = (reply, here) else { return };
             let Some(EffectReply::Created(created)) = effects.into_iter().next() else { return };
-            let Some(fence) = created.fence else { return };
-            slot.bind(&fence);
-            let mut rows = up.store.workflow_rows(std::slice::from_ref(&submit.id)).await.unwrap_or_default();
-            let Some(Some(row)) = rows.pop() else { return };
-            if row.status == Status::Pending {
-                let claimed = ClaimedRow::new(row, fence, Input::Missing, Steps::Complete(Vec::new()));
+            let Some(fence) = created.fence.clone() else { return };
+            // A later execution of the row may have begun here while the answer was on its way.
+            if slot.bind(&fence) {
+                let claimed =
+                    ClaimedRow::new(begun_row(&submit, &created), fence, Input::Missing, Steps::Complete(vec![]));
                 mainstay_queue::Launcher::launch(&*up.launcher, mainstay_queue::Work::new(claimed, slot));
             }
         };
@@ -316,6 +315,18 @@ impl Game {
         };
         self.world.call(call).expect("a promotion is answered");
     }
+}
+
+/// The row of a direct start as its submit has made it.
+fn begun_row(submit: &Submit, created: &Created) -> WorkflowRow {
+    let at = created.created_at;
+    let mut row = WorkflowRow::new(submit.id.clone(), submit.name.clone(), Status::Pending, at, at);
+    (row.started_at, row.attempts) = (Some(at), 1);
+    (row.app, row.version) = (submit.app.clone(), submit.version.clone());
+    if let Place::Run(executor) = &submit.place {
+        row.executor = Some(executor.clone());
+    }
+    row
 }
 
 fn set<T: Copy>(limit: Option<T>) -> Change<T> {
