@@ -5,6 +5,7 @@ mod compare;
 mod ops;
 mod pair;
 
+use std::cell::RefCell;
 use std::env;
 
 use mainstay_env::{Rng, block_on};
@@ -12,7 +13,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use crate::desk::Desk;
 use ops::Op;
-use pair::Pair;
+use pair::{Met, Pair};
 
 pub(crate) use ops::Weights;
 
@@ -37,15 +38,24 @@ pub(crate) fn agrees(d: &Desk, case: &str, weights: Weights) {
     let cases = if full { LISTS * FULL } else { LISTS };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, rng(seed, case));
-    let result = runner.run(&ops::lists(weights, LENGTH), |list| match differs(d, &list) {
-        None => Ok(()),
-        Some(text) => Err(TestCaseError::fail(text)),
+    let all = RefCell::new(Met::default());
+    let result = runner.run(&ops::lists(weights, LENGTH), |list| {
+        let (difference, met) = differs(d, &list);
+        let mut all = all.borrow_mut();
+        all.done += met.done;
+        all.refused += met.refused;
+        all.claimed += met.claimed;
+        difference.map_or(Ok(()), |text| Err(TestCaseError::fail(text)))
     });
     match result {
-        Ok(()) => {}
+        Ok(()) => {
+            let (met, lists) = (all.into_inner(), cases as usize);
+            let enough = met.done >= 3 * lists && met.refused >= lists && met.claimed >= lists / 2;
+            assert!(enough, "{lists} lists have met too little: {met:?}");
+        }
         Err(TestError::Fail(_, list)) => {
-            let list = shrunk(list, |list| differs(d, list).is_some());
-            let why = differs(d, &list).unwrap_or_else(|| "it differs at times only".to_owned());
+            let list = shrunk(list, |list| differs(d, list).0.is_some());
+            let why = differs(d, &list).0.unwrap_or_else(|| "it differs at times only".to_owned());
             let shown: String = list.iter().map(|op| format!("\n  {op:?}")).collect();
             let command = format!("{SEED}={seed} cargo xtask conformance --backend {} {case}", d.subject());
             panic!("{why}\nafter:{shown}\nreplay: {command}");
@@ -83,16 +93,16 @@ fn shrunk<T: Clone>(mut list: Vec<T>, fails: impl Fn(&[T]) -> bool) -> Vec<T> {
     list
 }
 
-/// Runs one list on fresh stores; what differs first.
-fn differs(d: &Desk, list: &[Op]) -> Option<String> {
+/// Runs one list on fresh stores; what differs first, and what the list has met.
+fn differs(d: &Desk, list: &[Op]) -> (Option<String>, Met) {
     block_on(async {
         let mut pair = Pair::open(d).await;
         for (at, op) in list.iter().enumerate() {
             if let Some(text) = pair.run(op).await {
-                return Some(format!("operation {at}, {op:?}: {text}"));
+                return (Some(format!("operation {at}, {op:?}: {text}")), pair.met);
             }
         }
-        pair.ends().await
+        (pair.ends().await, pair.met)
     })
 }
 

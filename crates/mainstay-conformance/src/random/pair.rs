@@ -28,6 +28,17 @@ struct Side {
     stamp: Option<RegistryStamp>,
 }
 
+/// What a list has met, so that lists which do nothing are noticed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Met {
+    /// Units that were done.
+    pub(super) done: usize,
+    /// Units that were judged and not done.
+    pub(super) refused: usize,
+    /// Rows that were claimed.
+    pub(super) claimed: usize,
+}
+
 /// See the module.
 pub(super) struct Pair {
     clock: SimClock,
@@ -37,6 +48,7 @@ pub(super) struct Pair {
     claims: Vec<Claim>,
     submits: BTreeMap<u8, Submit>,
     tokens: u32,
+    pub(super) met: Met,
 }
 
 impl Pair {
@@ -53,7 +65,7 @@ impl Pair {
         };
         let sides = [side(ours), side(memory)];
         let (claims, submits) = (Vec::new(), BTreeMap::new());
-        let mut pair = Self { clock, sides, _backend: backend, claims, submits, tokens: 0 };
+        let mut pair = Self { clock, sides, _backend: backend, claims, submits, tokens: 0, met: Met::default() };
         let limits = super::ops::LimitsOp { fleet: None, process: None, rate: None };
         for queue in 0..2 {
             pair.run(&Op::Register { queue, app: 0, limits: limits.clone(), policy: 1 }).await;
@@ -145,6 +157,10 @@ impl Pair {
             let reply = side.commit(units).await;
             seen.push(side.marks.seen(reply));
         }
+        let judged = seen[0]["units"].as_array().map_or(&[][..], |units| units);
+        let done = judged.iter().filter(|unit| unit.get("Done").is_some()).count();
+        self.met.done += done;
+        self.met.refused += judged.len() - done;
         two(seen)
     }
 
@@ -179,16 +195,18 @@ impl Pair {
     }
 
     async fn claim(&mut self, claim: Claim, op: Option<&ClaimOp>) -> [Value; 2] {
-        let mut seen = Vec::new();
+        let (mut seen, mut claimed_rows) = (Vec::new(), 0);
         for side in &mut self.sides {
             let mut claim = claim.clone();
             claim.revision = op.and_then(|op| side.revision(op));
             let reply = side.store.queue_claim(claim).await;
             if let Ok(claimed) = &reply {
                 side.fences.extend(claimed.rows.iter().map(|row| row.fence.clone()));
+                claimed_rows = claimed.rows.len();
             }
             seen.push(side.marks.seen(compare::result(&reply)));
         }
+        self.met.claimed += claimed_rows;
         two(seen)
     }
 
