@@ -29,7 +29,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<Outcome, String> {
 }
 
 /// Runs unit tests, property tests and conformance binaries; `args` go to the runner. A full run sets
-/// `MAINSTAY_FULL=1` and has the runner wait longer. Errors: the runner could not be started.
+/// `MAINSTAY_FULL=1` and `MAINSTAY_SOAK=1` and has the runner wait longer. Errors: the runner could not be started.
 pub(crate) fn tests(root: &Path, part: Part, args: &[String], full: bool) -> Result<Outcome, String> {
     let nextest = runner(root);
     let mut command = match &nextest {
@@ -38,7 +38,7 @@ pub(crate) fn tests(root: &Path, part: Part, args: &[String], full: bool) -> Res
     };
     command.args(args);
     if full {
-        command.env("MAINSTAY_FULL", "1");
+        command.env("MAINSTAY_FULL", "1").env("MAINSTAY_SOAK", "1");
     }
     let (status, output) = shell::tee(&mut command)?;
     let counts = if nextest.is_some() { Counts::of_nextest(&output) } else { Counts::of_libtest(&output) };
