@@ -1,13 +1,12 @@
 //! Group `claim`: what a tick does for several owners, limits and kinds of work at once.
 
-use mainstay_store::{ErrorKind, Outcome, Status, Submit, Tick, Ticked};
+use mainstay_store::{ErrorKind, Status, Submit, Tick, Ticked};
 
 use crate::desk::{APP, Desk, Q, field, ms, texts};
 
 cases! { "claim";
     a_tick_releases_own_and_unowned_rows_in_one_order;
     a_tick_has_a_limit_for_each_kind_of_work;
-    a_deadline_of_a_parked_row_is_nothing;
     a_tick_tells_when_unowned_rows_are_due;
     a_tick_tells_nothing_of_other_applications;
     a_tick_over_its_limit_of_deadlines_is_due_at_once;
@@ -47,15 +46,6 @@ async fn a_tick_has_a_limit_for_each_kind_of_work(d: &Desk) {
     }
     let ticked = limited(d, 1).await;
     assert_eq!((ticked.released.len(), ticked.cancelled.len(), ticked.next_due), (0, 0, None));
-}
-
-async fn a_deadline_of_a_parked_row_is_nothing(d: &Desk) {
-    d.put(d.job("w").deadline(ms(50))).await;
-    let fence = d.take_one().await.fence;
-    d.settle(&fence, Outcome::Parked("\"why\"".into())).await;
-    assert_eq!(d.tick().await.next_due, None);
-    d.pass(100);
-    assert_eq!((d.tick().await.cancelled, d.status("w").await), (vec![], Status::Parked));
 }
 
 async fn a_tick_tells_when_unowned_rows_are_due(d: &Desk) {
