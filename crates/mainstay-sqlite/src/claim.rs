@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use mainstay_store::model::wire;
 use mainstay_store::{
-    Admission, Bounds, Claim, Claimed, ClaimedRow, Input, Limits, Outcome, Payload, Position, Queue, Result, Steps,
-    Stop, StoreError, Timestamp, WorkflowId, WorkflowRow,
+    Admission, Bounds, Claim, Claimed, ClaimedRow, Input, Limits, Outcome, Payload, Position, Queue, Result, Status,
+    Steps, Stop, StoreError, Timestamp, WorkflowId, WorkflowRow,
 };
 use rusqlite::{Connection, params};
 
 use crate::counts;
 use crate::eligible::{Candidate, Eligibility};
+use crate::error;
 use crate::executor;
 use crate::queues;
 use crate::row;
@@ -58,9 +59,15 @@ fn claim(tx: &mut Tx<'_>, request: &Claim) -> rusqlite::Result<Result<Claimed>> 
 /// The rows that the same claim, sent before, has taken and still holds.
 fn repeated(tx: &mut Tx<'_>, request: &Claim) -> rusqlite::Result<Claimed> {
     let params = [request.executor.as_str(), request.token.as_str(), request.queue.as_str()];
-    let rows = tx.conn.list(sql::CLAIMED, params, row::workflow)?;
+    let rows = tx.conn.readable("claimed", sql::CLAIMED, params, row::workflow)?;
     let mut claimed = Claimed::new(tx.now, Stop::More);
-    claimed.rows = filled(tx.conn, request, rows)?;
+    let mut left = request.claim_bytes;
+    for row in rows {
+        match fill(tx.conn, request, &mut left, row) {
+            Err(error) if error::is_unreadable(&error) => tracing::warn!(%error, "a claimed row cannot be read"),
+            filled => claimed.rows.push(filled?),
+        }
+    }
     Ok(claimed)
 }
 
@@ -90,11 +97,11 @@ fn take(tx: &mut Tx<'_>, request: &Claim, limits: &Limits) -> rusqlite::Result<C
     }
     let eligibility = Eligibility::new(tx.conn, &request.app, &request.version, &request.names)?;
     let candidates = eligibility.first(tx.conn, &request.queue, allowance.total)?;
-    let mut rows = Vec::with_capacity(candidates.len());
+    let mut left = request.claim_bytes;
     for candidate in &candidates {
-        match flip(tx, request, limits, candidate)? {
-            Some(row) => rows.push(row),
-            None => claimed.parked.push(park(tx, candidate)?),
+        match take_one(tx, request, limits, &mut left, candidate)? {
+            Some(row) => claimed.rows.push(row),
+            None => claimed.parked.push(candidate.rank.2.clone().into()),
         }
     }
     if candidates.len() < usize::try_from(allowance.total).unwrap_or(usize::MAX) {
@@ -102,9 +109,34 @@ fn take(tx: &mut Tx<'_>, request: &Claim, limits: &Limits) -> rusqlite::Result<C
     } else if !claimed.parked.is_empty() {
         claimed.stop = Stop::More;
     }
-    record_starts(tx, request, limits, &rows)?;
-    claimed.rows = filled(tx.conn, request, rows)?;
+    record_starts(tx, request, limits, &claimed.rows)?;
     Ok(claimed)
+}
+
+/// One row with all that goes with it, or none when it was parked. The first meeting with an unreadable row undoes the
+/// whole transaction; the claim is then run again, carefully, and parks it.
+fn take_one(
+    tx: &mut Tx<'_>,
+    request: &Claim,
+    limits: &Limits,
+    left: &mut u64,
+    candidate: &Candidate,
+) -> rusqlite::Result<Option<ClaimedRow>> {
+    let mut start = |tx: &mut Tx<'_>| match flip(tx, request, limits, candidate)? {
+        Some(row) => fill(tx.conn, request, left, row).map(Some),
+        None => park(tx, candidate).map(|()| None),
+    };
+    if !tx.careful {
+        return start(tx);
+    }
+    let started = tx.attempt(|tx| match start(tx) {
+        Err(error) if error::is_unreadable(&error) => Ok(Err(error)),
+        started => started.map(Ok),
+    })?;
+    match started {
+        Ok(row) => Ok(row),
+        Err(error) => set_aside(tx, candidate, &error).map(|()| None),
+    }
 }
 
 /// Gives one row to the executor; none when it has had its attempts.
@@ -131,21 +163,30 @@ fn flip(
     Ok(row)
 }
 
-/// Sets a row aside that has had its attempts.
-fn park(tx: &mut Tx<'_>, candidate: &Candidate) -> rusqlite::Result<WorkflowId> {
+/// Parks a row that has had its attempts.
+fn park(tx: &mut Tx<'_>, candidate: &Candidate) -> rusqlite::Result<()> {
     let id = WorkflowId::from(candidate.rank.2.clone());
-    let attempts = tx.conn.exactly(sql::ATTEMPTS, [id.as_str()], |row| row.get(0))?;
+    let attempts =
+        tx.conn.exactly(sql::ATTEMPTS, [id.as_str()], |row| row.get(0).map_err(|error| error::named(row, error)))?;
     let before = Execution::of(tx, &id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    transition::end(tx, &id, &before, &Outcome::out_of_attempts(attempts))?;
-    Ok(id)
+    transition::end(tx, &id, &before, &Outcome::out_of_attempts(attempts))
+}
+
+/// Parks a row that cannot be read, so that those behind it are taken.
+fn set_aside(tx: &mut Tx<'_>, candidate: &Candidate, error: &rusqlite::Error) -> rusqlite::Result<()> {
+    let id = WorkflowId::from(candidate.rank.2.clone());
+    tracing::warn!(workflow = %id, %error, "a row cannot be read and is parked");
+    let reason = serde_json::json!({ "name": "Unreadable", "message": error.to_string() });
+    let outcome = Outcome::Parked(reason.to_string().into());
+    transition::end(tx, &id, &Execution::bare(Status::Enqueued), &outcome)
 }
 
 /// Notes the starts of a queue with a rate, and forgets about as many that no window reaches any more.
-fn record_starts(tx: &Tx<'_>, request: &Claim, limits: &Limits, rows: &[WorkflowRow]) -> rusqlite::Result<()> {
+fn record_starts(tx: &Tx<'_>, request: &Claim, limits: &Limits, rows: &[ClaimedRow]) -> rusqlite::Result<()> {
     let Some(rate) = limits.rate else { return Ok(()) };
     let queue = request.queue.as_str();
     for row in rows {
-        tx.conn.run(sql::ADD_START, params![queue, row::bound(row.key.as_ref()), tx.now.0])?;
+        tx.conn.run(sql::ADD_START, params![queue, row::bound(row.row.key.as_ref()), tx.now.0])?;
     }
     let oldest = tx.now - rate.period.max(KEPT);
     let most = PRUNED.saturating_mul(i64::try_from(rows.len()).unwrap_or(i64::MAX));
@@ -155,12 +196,7 @@ fn record_starts(tx: &Tx<'_>, request: &Claim, limits: &Limits, rows: &[Workflow
     Ok(())
 }
 
-/// The rows with their inputs and recorded steps, as far as the bytes go.
-fn filled(conn: &Connection, request: &Claim, rows: Vec<WorkflowRow>) -> rusqlite::Result<Vec<ClaimedRow>> {
-    let mut left = request.claim_bytes;
-    rows.into_iter().map(|row| fill(conn, request, &mut left, row)).collect()
-}
-
+/// A row with its input and recorded steps, as far as the bytes go.
 fn fill(conn: &Connection, request: &Claim, left: &mut u64, row: WorkflowRow) -> rusqlite::Result<ClaimedRow> {
     let most = request.row_bytes.min(*left);
     let mut room = most;
@@ -175,7 +211,8 @@ fn fill(conn: &Connection, request: &Claim, left: &mut u64, row: WorkflowRow) ->
 fn input_within(conn: &Connection, id: &WorkflowId, room: &mut u64) -> rusqlite::Result<Input> {
     let found: Option<(Option<u64>, Option<Payload>)> =
         conn.maybe(sql::INPUT_WITHIN, params![id.as_str(), i64::try_from(*room).unwrap_or(i64::MAX)], |found| {
-            Ok((row::whole_if(found, 0)?, row::payload_if(found, 1)?))
+            let input = row::payload_if(found, 1).map_err(|error| error::named(found, error))?;
+            Ok((row::whole_if(found, 0)?, input))
         })?;
     Ok(match found {
         Some((Some(bytes), Some(input))) => {

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use mainstay_store::{AppName, QueueName, Registered, Timestamp, VersionName};
-use rusqlite::{Connection, params};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql, params};
 
-use crate::error::unreadable;
-use crate::row;
 use crate::sql::{self, Cached};
 use crate::versions;
 
@@ -22,8 +21,8 @@ pub(crate) struct Eligibility<'a> {
     unversioned: bool,
 }
 
-/// The place of a row in its queue: priority, age, id.
-pub(crate) type Rank = (i32, i64, Arc<str>);
+/// The place of a row in its queue: priority, age, id. A priority out of range is met where the whole row is read.
+pub(crate) type Rank = (i64, i64, Arc<str>);
 
 /// A row that may be claimed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +30,15 @@ pub(crate) struct Candidate {
     pub(crate) rank: Rank,
     /// Most attempts of its function.
     pub(crate) max_attempts: u32,
+}
+
+/// A kind as it is stored, and bound again: a text, but not always UTF-8.
+struct Stored(Vec<u8>);
+
+impl ToSql for Stored {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(&self.0)))
+    }
 }
 
 /// Version, application, name, class and config, in the order of the stored array.
@@ -86,11 +94,11 @@ impl<'a> Eligibility<'a> {
         &self,
         conn: &Connection,
         queue: &QueueName,
-        mut visit: impl FnMut(&str, u32) -> rusqlite::Result<Go>,
+        mut visit: impl FnMut(&Stored, u32) -> rusqlite::Result<Go>,
     ) -> rusqlite::Result<()> {
-        let mut last: Arc<str> = "".into();
+        let mut last = Stored(Vec::new());
         while let Some(kind) = next_kind(conn, queue, &last)? {
-            if let Some(registered) = self.registered(&kind)?
+            if let Some(registered) = self.registered(queue, &kind)
                 && matches!(visit(&kind, registered.max_attempts)?, Go::Stop)
             {
                 return Ok(());
@@ -100,20 +108,21 @@ impl<'a> Eligibility<'a> {
         Ok(())
     }
 
-    /// The registration that runs rows of a kind, if they are eligible.
-    fn registered(&self, kind: &str) -> rusqlite::Result<Option<&Registered>> {
-        let (version, app, name, class, config): Kind =
-            serde_json::from_str(kind).map_err(|error| unreadable("kind", error))?;
+    /// The registration that runs rows of a kind, if they are eligible. No process runs rows of an unreadable kind.
+    fn registered(&self, queue: &QueueName, kind: &Stored) -> Option<&Registered> {
+        let (version, app, name, class, config): Kind = serde_json::from_slice(&kind.0)
+            .inspect_err(|error| tracing::warn!(%queue, %error, "rows of a kind cannot be read"))
+            .ok()?;
         let own = app.is_none_or(|app| *self.app == app.as_str());
         let fits = version.map_or(self.unversioned, |version| *self.version == version.as_str());
         if !own || !fits {
-            return Ok(None);
+            return None;
         }
-        Ok(self.names.iter().find(|known| {
+        self.names.iter().find(|known| {
             known.name == name.as_str()
                 && known.class.as_ref().map(AsRef::as_ref) == class.as_deref()
                 && known.config.as_ref().map(AsRef::as_ref) == config.as_deref()
-        }))
+        })
     }
 }
 
@@ -123,8 +132,10 @@ enum Go {
     Stop,
 }
 
-fn next_kind(conn: &Connection, queue: &QueueName, last: &str) -> rusqlite::Result<Option<Arc<str>>> {
-    conn.maybe(sql::KIND_AFTER, [queue.as_str(), last], |found| row::text(found, 0))
+fn next_kind(conn: &Connection, queue: &QueueName, last: &Stored) -> rusqlite::Result<Option<Stored>> {
+    conn.maybe(sql::KIND_AFTER, params![queue.as_str(), last], |found| {
+        Ok(Stored(found.get_ref(0)?.as_bytes()?.to_vec()))
+    })
 }
 
 /// When the earliest delayed row of an application, or an unowned one, is due.

@@ -41,11 +41,7 @@ pub(crate) fn kind(error: &rusqlite::Error) -> ErrorKind {
         rusqlite::Error::SqliteFailure(code, _) => {
             KINDS.iter().find(|(known, _)| *known == code.code).map_or(ErrorKind::Bug, |(_, kind)| *kind)
         }
-        // A stored value is not what this crate writes.
-        rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..)
-        | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::Utf8Error(..) => ErrorKind::Corrupt,
+        _ if is_unreadable(error) => ErrorKind::Corrupt,
         rusqlite::Error::InvalidPath(_) | rusqlite::Error::NulError(_) => ErrorKind::Invalid,
         _ => ErrorKind::Bug,
     }
@@ -59,9 +55,20 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether the failure is of what was written, not of the file: other writes may go on.
+/// Whether a stored value is not what this crate writes, in a file that is sound.
+pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}
+
+/// Whether the failure is of what was read or written, not of the file: other calls may go on.
 pub(crate) fn is_of_the_row(error: &rusqlite::Error) -> bool {
-    matches!(kind(error), ErrorKind::Bug | ErrorKind::Invalid)
+    is_unreadable(error) || matches!(kind(error), ErrorKind::Bug | ErrorKind::Invalid)
 }
 
 /// The failure of a method.
@@ -69,13 +76,29 @@ pub(crate) fn failed(op: &'static str, error: rusqlite::Error) -> StoreError {
     StoreError::new(kind(&error), op).with_source(error)
 }
 
-/// A stored text that cannot be read; `column` names where.
-pub(crate) fn unreadable(
-    column: &'static str,
-    what: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> rusqlite::Error {
+/// The index of a column in a failure that names the column itself.
+const NAMED: usize = usize::MAX;
+
+/// A stored value that cannot be read; `column` names where.
+pub(crate) fn unreadable(column: &str, what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
     let source = format!("{column}: {}", what.into());
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, source.into())
+    rusqlite::Error::FromSqlConversionFailure(NAMED, rusqlite::types::Type::Text, source.into())
+}
+
+/// Puts the name of the column into a failure that knows only its place.
+pub(crate) fn named(row: &rusqlite::Row<'_>, error: rusqlite::Error) -> rusqlite::Error {
+    let index = match &error {
+        rusqlite::Error::FromSqlConversionFailure(index, ..)
+        | rusqlite::Error::IntegralValueOutOfRange(index, _)
+        | rusqlite::Error::InvalidColumnType(index, ..)
+        | rusqlite::Error::Utf8Error(index, _) => *index,
+        _ => return error,
+    };
+    let statement: &rusqlite::Statement<'_> = row.as_ref();
+    match statement.column_name(index) {
+        Ok(column) => unreadable(column, error),
+        Err(_) => error,
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +158,15 @@ mod tests {
         assert_eq!(kind(&unreadable("status", "is new")), ErrorKind::Corrupt);
         assert_eq!(kind(&rusqlite::Error::IntegralValueOutOfRange(0, -1)), ErrorKind::Corrupt);
         assert_eq!(kind(&rusqlite::Error::QueryReturnedNoRows), ErrorKind::Bug);
+    }
+
+    #[test]
+    fn an_unreadable_value_is_of_its_row_and_a_broken_file_is_of_all() {
+        assert!(is_of_the_row(&unreadable("status", "is new")));
+        assert!(is_of_the_row(&rusqlite::Error::IntegralValueOutOfRange(0, -1)));
+        for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_FULL, ffi::SQLITE_IOERR] {
+            assert!(!is_of_the_row(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)), "code {code}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use mainstay_store::model::wire;
 use mainstay_store::{
     AppName, Beaten, Bounds, Collect, Collected, FieldError, Maintenance, Outcome, QueueName, RegistryStamp, Result,
     StoreError, Tick, Ticked, Timestamp, WorkflowId,
@@ -77,13 +78,17 @@ fn tick(tx: &mut Tx<'_>, locks: &Locks, request: &Tick) -> rusqlite::Result<(Tic
     Ok((ticked, executor::watched(tx.conn, app.as_str())?))
 }
 
-/// Enqueues what is due, in order of (due, id).
+/// Enqueues what is due, in order of (due, id). A row that has lost its queue goes to the internal one.
 fn release(tx: &mut Tx<'_>, app: &AppName, limit: u32) -> rusqlite::Result<BTreeSet<QueueName>> {
     let due = first(tx.conn, sql::DUE, app, tx.now, limit, |found| {
-        Ok((found.get::<_, i64>(0)?, row::text::<WorkflowId>(found, 1)?, row::text::<QueueName>(found, 2)?))
+        Ok((found.get::<_, i64>(0)?, row::text::<WorkflowId>(found, 1)?, row::text_if::<QueueName>(found, 2)?))
     })?;
     let mut queues = BTreeSet::new();
     for (_, id, queue) in due {
+        let queue = queue.unwrap_or_else(|| {
+            tracing::warn!(workflow = %id, "a delayed row has no queue");
+            wire::INTERNAL_QUEUE.into()
+        });
         transition::release(tx, &id, &queue)?;
         queues.insert(queue);
     }
@@ -95,7 +100,7 @@ fn cancel_late(tx: &mut Tx<'_>, app: &AppName, limit: u32) -> rusqlite::Result<V
     let late = first(tx.conn, sql::LATE, app, tx.now, limit, stamped_id)?;
     let mut cancelled = Vec::with_capacity(late.len());
     for (_, id) in late {
-        let before = Execution::of(tx, &id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let before = Execution::of_open(tx, &id)?;
         transition::end(tx, &id, &before, &Outcome::Cancelled)?;
         cancelled.push(id);
     }
@@ -133,7 +138,7 @@ fn first<T: Ord>(
 ) -> rusqlite::Result<Vec<T>> {
     let mut found = Vec::new();
     for owner in [Some(app.as_str()), None] {
-        found.extend(conn.list(sql, params![owner, until.0, limit], read)?);
+        found.extend(conn.readable("upkeep", sql, params![owner, until.0, limit], read)?);
     }
     found.sort_unstable();
     found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::claim;
 use crate::eligible::{self, Eligibility};
-use crate::error::unreadable;
+use crate::error::{self, unreadable};
 use crate::row;
 use crate::sql::{self, Cached};
 use crate::store::Sqlite;
@@ -62,15 +62,26 @@ fn audit(snapshot: &Snapshot<'_>, request: &Audit) -> rusqlite::Result<Audited> 
     };
     let most = i64::from(request.limit) + 1;
     let params = params![request.executor.as_str(), created, id, most];
-    let mut rows = snapshot.conn.list(sql::HELD, params, held)?;
+    let mut found = snapshot.conn.list(sql::HELD, params, |found| Ok((cursor(found), held(found))))?;
+    let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
+    let more = found.len() > limit;
+    found.truncate(limit);
     let mut audited = Audited::new(snapshot.now);
-    if rows.len() > usize::try_from(request.limit).unwrap_or(usize::MAX) {
-        rows.pop();
-        audited.next =
-            rows.last().map(|last| AuditCursor { created_at: last.created_at, id: last.fence.workflow().clone() });
+    for (cursor, held) in found {
+        match held {
+            Err(error) if error::is_unreadable(&error) => tracing::warn!(%error, "a pending row has no fence"),
+            held => audited.rows.push(held?),
+        }
+        // The next page begins behind the last row that can be named.
+        if let (Ok(cursor), true) = (cursor, more) {
+            audited.next = Some(cursor);
+        }
     }
-    audited.rows = rows;
     Ok(audited)
+}
+
+fn cursor(found: &Row<'_>) -> rusqlite::Result<AuditCursor> {
+    Ok(AuditCursor { created_at: Timestamp::from_millis(found.get(1)?), id: row::text(found, 0)? })
 }
 
 fn held(found: &Row<'_>) -> rusqlite::Result<HeldRow> {

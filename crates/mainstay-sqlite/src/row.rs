@@ -9,7 +9,7 @@ use mainstay_store::{
 };
 use rusqlite::{Connection, Row};
 
-use crate::error::unreadable;
+use crate::error::{named, unreadable};
 use crate::sql::{self, Cached};
 
 /// A text column as any of the contract's names.
@@ -57,6 +57,10 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 
 /// A workflow row, selected by the columns of `sql::ROW`.
 pub(crate) fn workflow(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
+    whole_workflow(row).map_err(|error| named(row, error))
+}
+
+fn whole_workflow(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
     let created = Timestamp::from_millis(row.get(3)?);
     let mut found = WorkflowRow::new(
         text::<WorkflowId>(row, 0)?,
@@ -104,6 +108,10 @@ pub(crate) fn stored_roles(caller: &Caller) -> Option<String> {
 
 /// A recorded step, selected by the columns of `sql::STEP`.
 pub(crate) fn step(row: &Row<'_>) -> rusqlite::Result<RecordedStep> {
+    whole_step(row).map_err(|error| named(row, error))
+}
+
+fn whole_step(row: &Row<'_>) -> rusqlite::Result<RecordedStep> {
     let result = match (payload_if(row, 2)?, payload_if(row, 3)?) {
         (_, Some(error)) => StepResult::Failure(error),
         (Some(value), None) => StepResult::Value(value),

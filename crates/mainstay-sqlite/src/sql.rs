@@ -4,6 +4,8 @@
 
 use rusqlite::{CachedStatement, Connection, Params, Row};
 
+use crate::error;
+
 /// Running the statements of this module, each prepared once a connection.
 pub(crate) trait Cached {
     /// The prepared statement.
@@ -37,6 +39,26 @@ pub(crate) trait Cached {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
         self.maybe(sql, params, read)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+    }
+
+    /// All rows that can be read; `what` says in a warning what the others are.
+    fn readable<T>(
+        &self,
+        what: &'static str,
+        sql: &'static str,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        let found = self.list(sql, params, |row| {
+            Ok(match read(row) {
+                Err(error) if error::is_unreadable(&error) => {
+                    tracing::warn!(what, error = %error::named(row, error), "a row cannot be read");
+                    None
+                }
+                read => Some(read?),
+            })
+        })?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// All rows.
@@ -121,7 +143,7 @@ statements! {
         LEFT JOIN workflow_output o ON o.workflow_uuid = s.workflow_uuid WHERE s.workflow_uuid = ?1";
     INPUT = "SELECT inputs FROM workflow_input WHERE workflow_uuid = ?1";
     /// The size of an input, and the input itself where it is within a budget.
-    INPUT_WITHIN = "SELECT octet_length(inputs), CASE WHEN octet_length(inputs) <= ?2 THEN inputs END \
+    INPUT_WITHIN = "SELECT octet_length(inputs), CASE WHEN octet_length(inputs) <= ?2 THEN inputs END AS inputs \
         FROM workflow_input WHERE workflow_uuid = ?1";
     STEPS = concat!("SELECT ", step!(), " FROM operation_outputs WHERE workflow_uuid = ?1 AND function_id >= ?2 \
         ORDER BY function_id");
@@ -163,8 +185,10 @@ statements! {
     RESUME = "UPDATE workflow_status SET status = 'ENQUEUED', queue_name = ?2, recovery_attempts = 0, \
         workflow_deadline_epoch_ms = NULL, deduplication_id = NULL, started_at_epoch_ms = NULL, completed_at = NULL, \
         owner_xid = NULL, updated_at = max(?3, updated_at) WHERE workflow_uuid = ?1";
-    RELEASE_DUE = "UPDATE workflow_status SET status = 'ENQUEUED', updated_at = max(?2, updated_at) \
-        WHERE workflow_uuid = ?1";
+    /// A deduplication id belongs to the queue it was given on.
+    RELEASE_DUE = "UPDATE workflow_status SET status = 'ENQUEUED', queue_name = ?3, \
+        deduplication_id = CASE WHEN queue_name IS NOT NULL THEN deduplication_id END, \
+        updated_at = max(?2, updated_at) WHERE workflow_uuid = ?1";
     SET_DELAY = "UPDATE workflow_status SET delay_until_epoch_ms = ?2 WHERE workflow_uuid = ?1 AND status = 'DELAYED'";
     SET_ATTRIBUTES = "UPDATE workflow_status SET attributes = ?2 WHERE workflow_uuid = ?1";
     FORK_ROW = "INSERT INTO workflow_status (workflow_uuid, status, name, authenticated_user, assumed_role, \

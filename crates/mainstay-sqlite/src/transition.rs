@@ -4,6 +4,7 @@ use mainstay_store::model::wire;
 use mainstay_store::{Fence, Outcome, Payload, QueueName, Status, Timestamp, Wakeup, WorkflowId};
 use rusqlite::params;
 
+use crate::error;
 use crate::row;
 use crate::sql::{self, Cached};
 use crate::tx::Tx;
@@ -30,6 +31,23 @@ impl Execution {
                 app: found.get(4)?,
             })
         })
+    }
+
+    /// Reads it of a row that is known to be there, and open. One that cannot be read is moved all the same, and counts
+    /// as pending on no queue.
+    pub(crate) fn of_open(tx: &Tx<'_>, id: &WorkflowId) -> rusqlite::Result<Self> {
+        match Self::of(tx, id) {
+            Err(error) if error::is_unreadable(&error) => {
+                tracing::warn!(workflow = %id, %error, "a row cannot be read");
+                Ok(Self::bare(Status::Pending))
+            }
+            found => found?.ok_or(rusqlite::Error::QueryReturnedNoRows),
+        }
+    }
+
+    /// Of a row of which only the status is known.
+    pub(crate) const fn bare(status: Status) -> Self {
+        Self { status, owner: None, started_at: None, queue: None, app: None }
     }
 
     /// Whether the fence lets its holder write.
@@ -108,9 +126,9 @@ pub(crate) fn resume(
     Ok(())
 }
 
-/// Enqueues a delayed row that is due.
+/// Enqueues a delayed row that is due on its queue.
 pub(crate) fn release(tx: &mut Tx<'_>, id: &WorkflowId, queue: &QueueName) -> rusqlite::Result<()> {
-    tx.conn.run(sql::RELEASE_DUE, params![id.as_str(), tx.now.0])?;
+    tx.conn.run(sql::RELEASE_DUE, params![id.as_str(), tx.now.0, queue.as_str()])?;
     tx.stamped(tx.now);
     tx.hint(Wakeup::Queue(queue.clone()));
     Ok(())

@@ -30,7 +30,7 @@ pub(crate) struct Tx<'c> {
     pub(crate) conn: &'c Connection,
     /// The clock, as the present operation read it.
     pub(crate) now: Timestamp,
-    /// Whether a unit that fails is to be undone alone.
+    /// Whether a unit that fails is to be undone alone, and a row that cannot be read parked.
     pub(crate) careful: bool,
     pub(crate) hints: Vec<Wakeup>,
     pub(crate) after: Vec<After>,

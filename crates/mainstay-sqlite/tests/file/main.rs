@@ -8,3 +8,4 @@ mod opening;
 mod poison;
 mod starts;
 mod support;
+mod unreadable;
