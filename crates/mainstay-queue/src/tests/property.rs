@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 /// Runs `check` on so many sequences of up to 400 words and asserts that at least `floor` words were taken in all.
 pub(super) fn sequences(cases: u32, floor: u64, check: impl Fn(&[u32])) {
     let steps = AtomicU64::new(0);
-    let full = u32::from(std::env::var_os("MAINSTAY_FULL").is_some()) * 9 + 1;
+    let full = u32::from(std::env::var_os("MAINSTAY_FULL").is_some_and(|full| full == "1")) * 9 + 1;
     let config = Config { cases: cases * full, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&vec(0_u32.., 1..400), |words| {
         steps.fetch_add(words.len() as u64, Ordering::Relaxed);
