@@ -86,6 +86,8 @@ impl Dispatch {
     /// submit says whose it is.
     #[must_use]
     pub fn begin(&self, id: &WorkflowId) -> Begun {
+        // The identity under the lock of the counts: a loss that comes later finds the slot.
+        let mut tally = self.shared.counts.lock();
         let identity = self.shared.identity(|identity| identity.clone());
         if identity.stopping || !identity.leased {
             return Begun::Full;
@@ -93,7 +95,6 @@ impl Dispatch {
         let executor = identity.executor;
         let body =
             Body { id: id.clone(), queue: None, key: None, fence: None, token: None, executor: executor.clone() };
-        let mut tally = self.shared.counts.lock();
         if tally.places() == 0 {
             return Begun::Full;
         }

@@ -45,7 +45,7 @@ impl Shared {
         let id = claimed.row.id.clone();
         let fence = claimed.fence.clone();
         let identity = self.identity(|identity| identity.clone());
-        if identity.epoch != epoch {
+        if identity.epoch != epoch || !identity.leased {
             return;
         }
         if identity.stopping {
@@ -69,7 +69,7 @@ impl Shared {
             token: Some(token.clone()),
             executor: identity.executor,
         };
-        let Some(slot) = self.seat(body, kept) else { return self.give_back(fence, None) };
+        let Some(slot) = self.seat(body, epoch, kept) else { return self.give_back(fence, None) };
         self.counters.lock().launched += 1;
         let work = Work::new(claimed, slot);
         if catch_unwind(AssertUnwindSafe(|| self.launcher.launch(work))).is_err() {
@@ -79,12 +79,19 @@ impl Shared {
             counters.launch_panics += 1;
             drop(counters);
             self.give_back(fence, Some(SET_ASIDE));
+        } else if !self.is_under(epoch) {
+            // The loss may have dropped the bodies that it saw before this one was there.
+            self.evict(&id);
         }
     }
 
     /// A slot on a place that was kept for the claim, else on a free one.
-    fn seat(&self, body: Body, kept: &mut Option<Kept>) -> Option<Slot> {
+    fn seat(&self, body: Body, epoch: u64, kept: &mut Option<Kept>) -> Option<Slot> {
         let mut tally = self.counts.lock();
+        // Under the lock: a loss that comes later finds the slot.
+        if !self.is_under(epoch) {
+            return None;
+        }
         let has_place = kept.as_mut().is_some_and(|kept| kept.spend(&mut tally)) || tally.places() > 0;
         has_place.then(|| Slot::new(self.counts.clone(), tally.take(body)))
     }

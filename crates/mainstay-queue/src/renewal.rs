@@ -48,6 +48,8 @@ pub(crate) async fn open(shared: Arc<Shared>) {
     tracing::info!(%executor, "lease renewed");
     shared.identity(|identity| {
         identity.executor = executor;
+        // Raised at the loss and here: what was begun between the two belongs to no lease.
+        identity.epoch += 1;
         identity.beat = 1;
         identity.leased = true;
     });

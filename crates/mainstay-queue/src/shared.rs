@@ -21,7 +21,7 @@ use crate::watch::Dead;
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) executor: ExecutorId,
-    /// Counts the leases; what was begun under an older one is void.
+    /// Raised when a lease is lost and when the next is open; what was begun in an older epoch is void.
     pub(crate) epoch: u64,
     /// Number of the last beat sent.
     pub(crate) beat: u64,
@@ -105,6 +105,15 @@ impl Shared {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.identity(|identity| identity.stopping)
+    }
+
+    pub(crate) fn is_leased(&self) -> bool {
+        self.identity(|identity| identity.leased)
+    }
+
+    /// Whether the lease of `epoch` is there still, as far as this process has heard.
+    pub(crate) fn is_under(&self, epoch: u64) -> bool {
+        self.identity(|identity| identity.leased && identity.epoch == epoch)
     }
 
     /// A number in [0, 1) for jitter.

@@ -203,11 +203,19 @@ impl Supervisor {
                     self.set(SetInput::Ended(queue.clone()));
                     self.shared.lanes.close(&queue);
                 }
-                Note::Unleased(epoch) => self.lose(epoch),
+                Note::Unleased(epoch) => self.unleased(epoch),
                 Note::Stop => self.set(SetInput::Stop),
             }
         }
         self.pulse(PulseInput::Look);
+    }
+
+    fn unleased(&mut self, epoch: u64) {
+        self.lose(epoch);
+        if self.shared.is_leased() {
+            // An older lease was meant: the lane that said so waits for a new one, which is there.
+            self.shared.lanes.post_all(&LaneInput::Renewed);
+        }
     }
 
     /// Drops all that runs under the lost lease and begins to open a new one.

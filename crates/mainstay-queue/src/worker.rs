@@ -102,9 +102,7 @@ impl Worker {
     fn read_mail(&mut self) {
         for input in self.cell.mail.take() {
             if input == LaneInput::Lost {
-                // Whatever it brings was claimed under the old lease.
-                self.call = None;
-                self.settle();
+                self.abandon();
             }
             self.step(input);
         }
@@ -138,9 +136,23 @@ impl Worker {
         self.cell.lock().sent = None;
     }
 
+    /// Drops the claim: whatever it brings was claimed under the old lease.
+    fn abandon(&mut self) {
+        self.call = None;
+        self.settle();
+    }
+
     fn step(&mut self, input: LaneInput) {
         if self.shared.is_stopping() {
             self.step_lane(LaneInput::Stop);
+        }
+        if !self.shared.is_leased() {
+            // A lane may be younger than the loss, and a word of a new lease older than it.
+            self.abandon();
+            self.step_lane(LaneInput::Lost);
+            if input == LaneInput::Renewed {
+                return;
+            }
         }
         self.step_lane(input);
     }

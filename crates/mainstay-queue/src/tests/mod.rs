@@ -4,6 +4,7 @@ mod audit;
 mod lane;
 mod lane_cases;
 mod lane_model;
+mod lease;
 mod property;
 mod pulse;
 mod queue_set;

@@ -5,19 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mainstay_env::Sim;
-use mainstay_memory::{Memory, Trouble};
 use mainstay_store::*;
 
 use crate::lanes::Sent;
 
-use super::support::{Fault, Process, config, ids, launch};
+use super::support::{Fault, Process, calm, config, ids, launch};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
-
-fn calm(sim: &Sim, name: &str) -> Memory {
-    Memory::troubled(sim.env(name), StoreClock::Manual(sim.clock().clone()), sim.seed(), Trouble::none())
-}
 
 #[test]
 fn a_backlog_drains_at_the_pace_of_its_slots() {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use mainstay_env::{Env, Sim, Task};
-use mainstay_memory::Memory;
+use mainstay_memory::{Memory, Trouble};
 use mainstay_store::*;
 
-use crate::{Config, Dispatch, Launcher, Work};
+use crate::{Config, Dispatch, Launcher, Work, renewal};
 
 /// What happens to calls of one method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +194,8 @@ pub(super) struct Bodies {
     pub(super) started: Mutex<Vec<WorkflowId>>,
     pub(super) panics: AtomicBool,
     pub(super) most: Mutex<usize>,
+    /// The engine whose first lease is lost in the middle of a launch.
+    pub(super) loses: OnceLock<Dispatch>,
 }
 
 impl Launcher for Bodies {
@@ -205,6 +207,9 @@ impl Launcher for Bodies {
         let id = work.claimed.row.id.clone();
         self.started.lock().unwrap().push(id.clone());
         assert!(!self.panics.load(Ordering::Relaxed), "a launch panics on purpose");
+        if let Some(dispatch) = self.loses.get() {
+            renewal::lose(&dispatch.shared, 0);
+        }
         let (store, takes) = (self.store.clone(), self.takes);
         let body = async move {
             let _slot = work.slot;
@@ -236,6 +241,11 @@ pub(super) struct Process {
     pub(super) dispatch: Dispatch,
 }
 
+/// A store without troubles of its own.
+pub(super) fn calm(sim: &Sim, name: &str) -> Memory {
+    Memory::troubled(sim.env(name), StoreClock::Manual(sim.clock().clone()), sim.seed(), Trouble::none())
+}
+
 /// Launches an engine whose bodies take so long.
 pub(super) fn launch(sim: &Sim, memory: Memory, takes: Duration, config: Config) -> Process {
     let probe = Arc::new(Probe {
@@ -251,6 +261,7 @@ pub(super) fn launch(sim: &Sim, memory: Memory, takes: Duration, config: Config)
         started: Mutex::default(),
         panics: AtomicBool::new(false),
         most: Mutex::default(),
+        loses: OnceLock::new(),
     });
     let launched = sim.block_on(Dispatch::launch(probe.clone(), bodies.clone(), config));
     Process { memory, probe, bodies, dispatch: launched.expect("the first beat is answered") }
