@@ -57,12 +57,14 @@ pub struct Dispatch {
 impl Dispatch {
     /// Opens a lease and starts the engine in tasks of the store's environment.
     ///
-    /// Errors: those of the first beat; nothing runs then.
+    /// Errors: `Invalid` for a setting out of its bounds, named as `config.ttl`, before anything is written; those of the
+    /// first beat. Nothing runs then.
     pub async fn launch(
         store: Arc<dyn Store>,
         launcher: Arc<dyn Launcher>,
         config: Config,
     ) -> Result<Self, StoreError> {
+        config.check().map_err(|error| StoreError::field_error("launch", error))?;
         let executor = ExecutorId::new(format!("{}~{}", config.executor, store.env().nonce()));
         let beat = Beat::new(executor.clone(), config.app.clone(), 1_u64);
         if store.lease_beat(beat).await? != Beaten::Alive {

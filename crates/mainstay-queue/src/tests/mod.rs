@@ -1,6 +1,7 @@
 //! Properties of the pure cores, and the engine's tasks over the memory store in a simulation.
 
 mod audit;
+mod config;
 mod lane;
 mod lane_cases;
 mod lane_model;
