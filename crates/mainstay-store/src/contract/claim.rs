@@ -107,7 +107,7 @@ record! {
         default {
             /// Rows in the order in which they must be started: priority, created, id.
             rows: Vec<ClaimedRow> = Vec::new(),
-            /// Rows found over their attempts and parked, in the same order.
+            /// Rows found over their attempts, or unreadable, and parked, in the same order.
             parked: Vec<WorkflowId> = Vec::new(),
         }
     }

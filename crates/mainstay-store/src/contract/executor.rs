@@ -104,13 +104,16 @@ pub trait ExecutorStore: Send + Sync {
     ///
     /// Atomic: yes. Idempotent: by its number; an older one that comes late changes nothing.
     /// Answers: `Gone` after a take-over, or for a beat above 1 without a lease. Errors: `Invalid` for beat 0,
-    /// `Unavailable`, `Timeout`. Conformance: group `lease`.
+    /// `Unavailable`, `Timeout`. Conformance: group `lease`, such as
+    /// `lease::a_repeated_beat_changes_nothing` and
+    /// `lease::a_beat_after_a_take_over_finds_it_gone`.
     async fn lease_beat(&self, request: Beat) -> Result<Beaten>;
 
     /// The leases of an application, ended ones included; the observer decides who is dead.
     ///
     /// Atomic: one snapshot. Idempotent: yes. Answers: by executor. Errors: `Unavailable`, `Timeout`.
-    /// Conformance: group `lease`.
+    /// Conformance: group `lease`, such as
+    /// `lease::only_one_s_own_leases_are_listed`.
     async fn lease_list(&self, app: &AppName) -> Result<Leases>;
 
     /// Ends a lease whose beat is still the observed one, and enqueues its pending rows again.
@@ -118,6 +121,8 @@ pub trait ExecutorStore: Send + Sync {
     /// Atomic: lease and rows of one call; no claim or start of that executor can come between. Idempotent: until the rows are
     /// gone; then, and for an executor that never had a lease, no rows. Rows keep age, priority, attempts and deadline.
     /// Answers: [`TakenOver`]. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`.
-    /// Conformance: groups `lease`, `isolation` and `drops`.
+    /// Conformance: groups `lease`, `isolation` and `drops`, such as
+    /// `lease::a_take_over_of_a_beat_that_moved_is_refused` and
+    /// `lease::a_repeated_take_over_finds_no_rows`.
     async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver>;
 }

@@ -101,12 +101,16 @@ pub trait Maintenance: Send + Sync {
     ///
     /// Atomic: each part. Idempotent: yes. Rows held by another call are left to the next tick.
     /// Answers: [`Ticked`]. Errors: `Invalid` (as a beat), `Unavailable`, `Timeout`.
-    /// Conformance: groups `claim`, `lease`, `limits` and `time`.
+    /// Conformance: groups `claim`, `lease`, `limits` and `time`, such as
+    /// `claim::a_repeated_tick_finds_nothing` and
+    /// `claim::a_tick_cancels_rows_past_their_deadline`.
     async fn tick(&self, request: Tick) -> Result<Ticked>;
 
     /// Removes workflows that ended at least `age` ago, oldest first, with all that hangs on them.
     ///
     /// Atomic: each call. Idempotent: yes. Answers: how many went. Errors: `Invalid` for a limit of 0, `Unavailable`,
-    /// `Timeout`. Conformance: groups `workflows` and `isolation`.
+    /// `Timeout`. Conformance: groups `workflows` and `isolation`, such as
+    /// `workflows::a_collection_takes_all_that_hangs_on_a_row` and
+    /// `workflows::a_repeated_collection_removes_nothing`.
     async fn collect(&self, request: Collect) -> Result<Collected>;
 }

@@ -113,18 +113,24 @@ pub trait QueueStore: Send + Sync {
     /// Idempotent: by token with `repeat`: the rows still held by that token, in order, then nothing more is taken; without
     /// any, a claim like the first. Answers: rows in order (priority, created, id) and one [`crate::Stop`].
     /// Errors: `Invalid`, `Unavailable`, `Timeout`.
-    /// Conformance: groups `claim`, `limits`, `order`, `isolation`, `drops` and `seeds`.
+    /// Conformance: groups `claim`, `limits`, `order`, `isolation`, `drops` and `seeds`, such as
+    /// `claim::a_repeat_answers_the_same_rows` and
+    /// `drops::a_dropped_claim_can_be_repeated`.
     async fn queue_claim(&self, request: Claim) -> Result<Claimed>;
 
     /// Which of these queues have an eligible row, limits aside, and when the next delayed row is due.
     ///
     /// Atomic: one snapshot. Idempotent: yes. Answers: a hint; an unknown queue is not due. Errors: `Unavailable`,
-    /// `Timeout`. Conformance: group `claim`.
+    /// `Timeout`. Conformance: group `claim`, such as
+    /// `claim::a_probe_goes_by_eligibility` and
+    /// `claim::a_probe_changes_nothing`.
     async fn queue_probe(&self, request: Probe) -> Result<Probed>;
 
     /// The pending rows of an executor, by page, with their fences.
     ///
     /// Atomic: one snapshot a page. Idempotent: yes. Answers: rows in order of (created, id); an executor without a lease
-    /// has rows too. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`. Conformance: group `lease`.
+    /// has rows too. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`. Conformance: group `lease`, such as
+    /// `lease::an_audit_lists_pending_rows_with_their_fences` and
+    /// `lease::an_audit_goes_on_after_its_cursor`.
     async fn queue_audit(&self, request: Audit) -> Result<Audited>;
 }

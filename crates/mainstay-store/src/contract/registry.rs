@@ -120,41 +120,49 @@ pub trait Registry: Send + Sync {
     /// Atomic: yes. Idempotent: yes. Answers: [`QueueReply`], never `Missing`; an unowned queue becomes the caller's, one
     /// that would stay the same is `Kept` with its revision.
     /// Errors: `Invalid` (with the field), `Unsupported` for limits of a partition without the capability, `Unavailable`,
-    /// `Timeout`. Conformance: group `limits`.
+    /// `Timeout`. Conformance: group `limits`, such as
+    /// `limits::a_repeated_registration_ends_alike`.
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply>;
 
     /// Changes some fields of a queue, checked against what is stored.
     ///
     /// Atomic: read, check and write. Idempotent: yes. Answers: [`QueueReply`], never `Created`. Errors: as registering.
-    /// Conformance: group `limits`.
+    /// Conformance: group `limits`, such as
+    /// `limits::a_change_is_checked_against_what_is_stored` and
+    /// `limits::a_repeated_change_ends_alike`.
     async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply>;
 
     /// Deletes a queue of this application or of none; its rows stay.
     ///
     /// Atomic: yes. Idempotent: yes. Answers: whether it was there and is gone. Errors: `Invalid`, `Unavailable`,
-    /// `Timeout`. Conformance: group `limits`.
+    /// `Timeout`. Conformance: group `limits`, such as
+    /// `limits::a_deleted_queue_is_gone_and_its_rows_stay`.
     async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool>;
 
     /// The queues of this application and of none, by name.
     ///
     /// Atomic: one snapshot. Idempotent: yes. Answers: without the internal queue. Errors: `Unavailable`, `Timeout`.
-    /// Conformance: group `limits`.
+    /// Conformance: group `limits`, such as
+    /// `limits::only_one_s_own_queues_are_listed`.
     async fn queue_list(&self, app: &AppName) -> Result<Vec<Queue>>;
 
     /// Registers a version of an application as the latest, if it is new.
     ///
     /// Atomic: yes. Idempotent: yes. Answers: [`VersionReply`], never `Missing`. Errors: `Invalid`, `Unavailable`, `Timeout`.
-    /// Conformance: group `claim`.
+    /// Conformance: group `claim`, such as
+    /// `claim::a_version_registered_again_keeps_its_age`.
     async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply>;
 
     /// Makes a registered version the latest.
     ///
     /// Atomic: yes. Idempotent: yes. Answers: [`VersionReply`], never `Created`. Errors: `Invalid`, `Unavailable`, `Timeout`.
-    /// Conformance: group `claim`.
+    /// Conformance: group `claim`, such as
+    /// `claim::a_promoted_version_is_the_latest`.
     async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply>;
 
     /// The versions of an application and of none, latest first.
     ///
-    /// Atomic: one snapshot. Idempotent: yes. Answers: all. Errors: `Unavailable`, `Timeout`. Conformance: group `claim`.
+    /// Atomic: one snapshot. Idempotent: yes. Answers: all. Errors: `Unavailable`, `Timeout`. Conformance: group `claim`, such as
+    /// `claim::versions_are_listed_latest_first`.
     async fn version_list(&self, app: &AppName) -> Result<Vec<Version>>;
 }

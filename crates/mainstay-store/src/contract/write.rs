@@ -34,6 +34,8 @@ pub trait WriteStore: Send + Sync {
     /// Answers: [`UnitReply`]; a refused unit writes nothing and leaves the others done.
     /// Errors: outer `Unavailable`, `Timeout`, `Contended`, `Full`, of which nothing is known of any unit; inner `Invalid`
     /// (with the field) and `Unsupported`.
-    /// Conformance: groups `units`, `fence`, `workflows`, `isolation` and `drops`.
+    /// Conformance: groups `units`, `fence`, `workflows`, `isolation` and `drops`, such as
+    /// `units::a_refused_unit_leaves_the_others_done` and
+    /// `drops::a_dropped_commit_is_whole_or_nothing`.
     async fn commit(&self, units: &[Unit]) -> Result<Committed>;
 }
