@@ -14,9 +14,11 @@ cases! { "seeds";
     seed_s4_two_claims_at_once_exceed_no_rate;
     seed_s5_a_row_deleted_after_its_claim_is_not_made_again;
     seed_s6_a_claim_whose_answer_was_lost_is_found_again;
+    seed_s7_a_row_of_an_unknown_name_takes_no_slot_and_no_attempt;
     seed_s8_a_resume_of_a_running_row_leaves_one_execution;
     seed_s9_rows_that_left_their_start_still_count_in_the_window;
     seed_s10_a_second_launch_leaves_the_first_one_s_rows;
+    seed_s13_rows_of_a_claim_that_nobody_started_go_back_by_audit;
 }
 
 fn fleet_of_one() -> Limits {
@@ -107,6 +109,26 @@ async fn seed_s6_a_claim_whose_answer_was_lost_is_found_again(d: &Desk) {
     assert_eq!(d.take(d.claim()).await.rows.len(), 30);
 }
 
+/// Whoever does not know a name leaves its rows alone, however often it looks.
+async fn seed_s7_a_row_of_an_unknown_name_takes_no_slot_and_no_attempt(d: &Desk) {
+    d.register(Q, fleet_of_one()).await;
+    let mut unknown = d.job("unknown").priority(1);
+    unknown.name = "nobody".into();
+    d.put(unknown).await;
+    d.put(d.job("known").priority(2)).await;
+    let known = d.take_one().await;
+    assert_eq!(known.row.id, "known");
+    for executor in [E2, E1, E2] {
+        assert_eq!(d.take(d.claim_by(executor)).await.rows.len(), 0);
+    }
+    d.settle(&known.fence, success("end")).await;
+    for _ in 0..3 {
+        assert_eq!(d.take(d.claim()).await.stop, Stop::Drained);
+    }
+    let row = d.row("unknown").await;
+    assert_eq!((row.status, row.attempts), (Status::Enqueued, 0));
+}
+
 async fn seed_s8_a_resume_of_a_running_row_leaves_one_execution(d: &Desk) {
     let first = d.claimed("w").await;
     let resume = |force| Effect::Resume { ids: ids(&["w"]), queue: Some(Q.into()), force };
@@ -153,4 +175,20 @@ async fn seed_s10_a_second_launch_leaves_the_first_one_s_rows(d: &Desk) {
     let reply = d.store().lease_take_over(TakeOver::new("one~2", 1_u64)).await.expect("answered");
     assert_eq!(reply, mainstay_store::TakenOver::Rows { ids: vec![], more: false });
     d.settle(&fence, Outcome::Error("\"end\"".into())).await;
+}
+
+/// What follows a claim may fail: its rows are found by the audit and go back, though their executor lives.
+async fn seed_s13_rows_of_a_claim_that_nobody_started_go_back_by_audit(d: &Desk) {
+    d.register(Q, Limits { concurrency: Some(3), ..Limits::default() }).await;
+    for id in ["a", "b", "c", "d"] {
+        d.enqueue(id).await;
+    }
+    assert_eq!(d.take_ids(d.claim()).await, ["a", "b", "c"]);
+    let audited = d.store().queue_audit(Audit::new(E1)).await.expect("audited");
+    for held in &audited.rows {
+        d.give_back(&held.fence).await;
+    }
+    assert_eq!(d.store().queue_audit(Audit::new(E1)).await.expect("audited").rows.len(), 0);
+    assert_eq!(d.take_ids(d.claim()).await, ["a", "b", "c"]);
+    assert_eq!(d.row("a").await.attempts, 2);
 }
