@@ -255,6 +255,9 @@ fn results(fault: Fault, names: &[&str]) -> Vec<Option<String>> {
     names.iter().map(result).collect()
 }
 
+/// Runs of a case in which a fault has to be met.
+const RACES: u32 = 8;
+
 /// Cases that no fault here touches.
 const UNTOUCHED: &[&str] = &[
     "workflows::a_direct_start_is_pending_at_once",
@@ -270,8 +273,10 @@ const UNTOUCHED: &[&str] = &[
 
 /// On a store with this fault each of these cases fails, and the untouched ones hold; without a fault all hold.
 fn is_noticed_by(fault: Fault, names: &[&str]) {
-    for (name, result) in names.iter().zip(results(fault, names)) {
-        assert!(result.is_some(), "{fault:?} is not noticed by {name}");
+    for name in names {
+        // A busy machine may keep a race from being met, in one run of its case or in two.
+        let noticed = (0..RACES).any(|_| results(fault, &[name])[0].is_some());
+        assert!(noticed, "{fault:?} is not noticed by {name}");
     }
     for (name, result) in UNTOUCHED.iter().zip(results(fault, UNTOUCHED)) {
         assert_eq!(result, None, "{fault:?} breaks {name}, which is not about it");

@@ -5,11 +5,19 @@ use std::pin::Pin;
 use std::sync::{Arc, Barrier};
 
 use mainstay_env::block_on;
+use mainstay_store::Store;
 
 use crate::desk::Desk;
 
 /// What one client does.
 pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Keeps a client back by so many reads, so that rounds of one race meet at different moments.
+pub(crate) async fn held_back(store: &Arc<dyn Store>, reads: u32) {
+    for _ in 0..reads {
+        store.workflow_standing(&["nobody".into()]).await.expect("read");
+    }
+}
 
 /// Lets all clients begin at the same moment and waits for all of them; their results in order.
 pub(crate) async fn at_once<T: Send + 'static>(d: &Desk, works: Vec<Work<T>>) -> Vec<T> {

@@ -92,7 +92,8 @@ async fn explained(d: &Desk, plan: Plan) {
     let faults = history::check(&events, &last, allowed);
     assert!(faults.is_empty(), "seed {}: {faults:#?}", plan.seed);
     let claimed = events.iter().filter(|event| matches!(&event.did, Did::Claimed { rows, .. } if !rows.is_empty()));
-    assert!(claimed.count() > 8 && last.len() > 40, "the history has shown too little");
+    let claimed = claimed.count();
+    assert!(claimed > 4 && last.len() > 40, "too little was shown: {claimed} claims, {} rows", last.len());
 }
 
 fn id(client: u32, made: u32) -> WorkflowId {
@@ -119,14 +120,20 @@ impl Client {
         for _ in 0..CALLS {
             match self.rng.below(20) {
                 0..6 => self.enqueue().await,
-                6..12 => self.claim().await,
-                12 => self.repeat().await,
-                13..16 => self.settle().await,
-                16 | 17 => self.give_back().await,
-                18 => self.cancel().await,
-                _ if self.plan.take_overs => self.die().await,
+                6..11 => self.claim().await,
+                11 => self.repeat().await,
+                12..15 => self.settle().await,
+                15 | 16 => self.give_back().await,
+                17 => self.cancel().await,
+                18 if self.plan.take_overs => self.die().await,
                 _ => self.clock.advance(ms(7)),
             }
+            // A store in memory answers before another client is awake.
+            std::thread::yield_now();
+        }
+        // Or a client that is through would keep the others from their slots.
+        while !self.held.is_empty() {
+            self.settle().await;
         }
     }
 

@@ -9,7 +9,7 @@ use mainstay_store::{
     UnitReply, WorkflowId, WriteExt,
 };
 
-use crate::clients::{Work, at_once};
+use crate::clients::{Work, at_once, held_back};
 use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, ids, ms, step, success};
 
 cases! { "isolation";
@@ -204,8 +204,11 @@ async fn a_cancel_at_the_side_of_a_claim_is_not_undone(d: &Desk) {
         let (store, claim) = (d.store(), d.claim());
         let take = work(async move { store.queue_claim(claim).await.map(|claimed| claimed.rows.len()) });
         let (store, cancel) = (d.store(), Effect::Cancel { ids: ids.clone(), children: false });
-        let end = work(async move { store.unit(Unit::new().effect(cancel)).await.map(|_| 0) });
-        let done = at_once(d, if round % 2 == 0 { vec![take, end] } else { vec![end, take] }).await;
+        let end = work(async move {
+            held_back(&store, 1 << (round % 10)).await;
+            store.unit(Unit::new().effect(cancel)).await.map(|_| 0)
+        });
+        let done = at_once(d, vec![take, end]).await;
         let rows = d.store().workflow_rows(&ids).await.expect("read");
         let undone: Vec<_> = rows.iter().flatten().filter(|row| row.status != Status::Cancelled).collect();
         assert!(undone.is_empty(), "round {round}: {done:?} {undone:?}");
@@ -269,7 +272,10 @@ async fn strands_none(d: &Desk, start: bool) {
             }
         });
         let (store, request) = (d.store(), TakeOver::new(executor.as_str(), 1_u64));
-        let end = work(async move { store.lease_take_over(request).await.map(|_| true) });
+        let end = work(async move {
+            held_back(&store, 1 << (round % 10)).await;
+            store.lease_take_over(request).await.map(|_| true)
+        });
         let done = at_once(d, vec![begin, end]).await;
         let held = d.store().queue_audit(mainstay_store::Audit::new(executor.as_str())).await.expect("audited").rows;
         assert!(held.is_empty(), "round {round}: a row is stranded, {done:?}");
