@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mainstay_store::{
-    Beat, Claim, Collect, Effect, EffectReply, Fence, Fork, Joining, Limits, OnHeld, Outcome, Place, QueueReply,
-    RegisterQueue, Registered, Registry, Result, Standing, Status, Stop, Store, Submit, TakeOver, Tick, Unit,
-    UnitReply, WorkflowId, WriteExt,
+    Beat, Change, Claim, Collect, Effect, EffectReply, Fence, Fork, Joining, Limits, OnHeld, Outcome, Place,
+    QueueChange, QueueReply, ReadSteps, RegisterQueue, Registered, Registry, Result, Standing, Status, Stop, Store,
+    Submit, TakeOver, Tick, Unit, UnitReply, UpdateQueue, WorkflowId, WriteExt,
 };
 
 use crate::clients::{Work, at_once, held_back};
@@ -33,9 +33,11 @@ cases! { "isolation";
     forks_at_once_make_one_copy;
     collections_at_once_remove_each_row_once;
     registrations_at_once_leave_one_of_them;
+    changes_at_once_are_checked_one_after_the_other;
     versions_at_once_have_one_latest;
     a_reader_sees_a_unit_whole;
     a_reader_of_another_process_sees_a_unit_whole: Shared;
+    a_reader_sees_the_steps_of_a_unit_whole;
     what_one_process_writes_the_other_reads: Shared;
     a_fence_works_in_another_process: Shared;
     a_fence_voided_in_one_process_is_void_in_the_other: Shared;
@@ -414,6 +416,27 @@ async fn registrations_at_once_leave_one_of_them(d: &Desk) {
     assert_eq!(written.len(), 5, "each has a revision of its own");
 }
 
+/// Each change alone fits the stored limits, and both together do not.
+async fn changes_at_once_are_checked_one_after_the_other(d: &Desk) {
+    for round in 0..15 {
+        let name = format!("q{round}");
+        let limits = Limits { concurrency: Some(5), worker_concurrency: Some(1), ..Limits::default() };
+        d.register(&name, limits).await;
+        let narrower = QueueChange { concurrency: Change::Set(2), ..QueueChange::default() };
+        let wider = QueueChange { worker_concurrency: Change::Set(3), ..QueueChange::default() };
+        let client = |change: QueueChange| {
+            let (store, request) = (d.store(), UpdateQueue::new(name.as_str(), APP, change));
+            work(async move { store.queue_update(request).await })
+        };
+        let replies = at_once(d, vec![client(narrower), client(wider)]).await;
+        let invalid = replies.iter().filter_map(|reply| reply.as_ref().err()).map(crate::desk::field);
+        assert_eq!(invalid.collect::<Vec<_>>(), ["worker_concurrency"], "round {round}");
+        let queues = d.store().queue_list(&APP.into()).await.expect("listed");
+        let stored = queues.iter().find(|queue| queue.name == *name).expect("the queue is listed");
+        assert_eq!(stored.check(), Ok(()));
+    }
+}
+
 async fn versions_at_once_have_one_latest(d: &Desk) {
     let client = |n: u32| {
         let store = d.store();
@@ -461,6 +484,27 @@ async fn a_reader_sees_a_unit_whole(d: &Desk) {
 
 async fn a_reader_of_another_process_sees_a_unit_whole(d: &Desk) {
     seen_whole(d, d.another().await).await;
+}
+
+async fn a_reader_sees_the_steps_of_a_unit_whole(d: &Desk) {
+    let fence = d.start("w").await;
+    let (writer, reader) = (d.store(), d.store());
+    let write = work(async move {
+        for at in 0..60 {
+            let unit = Unit::by(&fence).step(step(2 * at, "first")).step(step(2 * at + 1, "second"));
+            assert!(writer.unit(unit).await.expect("judged").is_done());
+        }
+        0
+    });
+    let read = work(async move {
+        let mut torn = 0;
+        for _ in 0..200 {
+            let steps = reader.workflow_steps(ReadSteps::new("w").bytes(u64::MAX)).await.expect("read");
+            torn += steps.here().len() % 2;
+        }
+        torn
+    });
+    assert_eq!(at_once(d, vec![write, read]).await, [0, 0], "a reader saw half of a unit");
 }
 
 async fn what_one_process_writes_the_other_reads(d: &Desk) {
