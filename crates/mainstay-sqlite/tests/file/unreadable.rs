@@ -121,6 +121,19 @@ fn a_queue_that_cannot_be_read_fails_its_own_claims_alone() {
 }
 
 #[test]
+fn a_tick_names_a_queue_that_it_cannot_read_beside_the_others() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for name in ["q", "sound"] {
+        soon(store.queue_register(RegisterQueue::new(name, "app"))).expect("a queue");
+    }
+    damage(&folder, "UPDATE queues SET rate_limit_max = 5 WHERE name = 'q'");
+    let ticked = soon(store.tick(Tick::new("app"))).expect("a tick");
+    let queues: Vec<_> = ticked.queues.expect("the set").into_iter().map(|queue| queue.name).collect();
+    assert_eq!((ticked.malformed, queues), (vec!["q".into()], vec!["sound".into()]));
+}
+
+#[test]
 fn a_repeated_claim_answers_with_the_rows_that_can_be_read() {
     let folder = Folder::new();
     let store = with_rows(&folder, &["bad", "good"]);
