@@ -9,8 +9,9 @@ use crate::model::WorkflowId;
 
 /// Issued by a claim or a start, carried by every unit of that execution, read by the issuing backend alone.
 ///
-/// Two runs of one row never have equal fences, unless it was deleted and made again by the very same submit. A fence is void as soon as its row has left the execution: by an outcome,
-/// a cancellation, a resume, a take-over, a give-back or a delete.
+/// Two runs of one row never have equal fences, unless it was deleted and made again by the very same submit. A fence is
+/// void as soon as its row has left the execution: by an outcome, a cancellation, a resume, a take-over, a give-back or a
+/// delete.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fence {
     workflow: WorkflowId,
