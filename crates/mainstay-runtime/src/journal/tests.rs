@@ -1,0 +1,1 @@
+//! The journal: rules as cases, and random programs that crash and replay.

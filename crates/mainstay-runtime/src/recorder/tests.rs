@@ -1,0 +1,1 @@
+//! The recorder over memory in the simulation.
