@@ -118,6 +118,10 @@ impl<'c> Tx<'c> {
         let mark = Mark { hints: self.hints.len(), after: self.after.len() };
         self.conn.run(sql::SAVEPOINT, [])?;
         let result = body(self);
+        // A disk that is full or fails can make SQLite undo the whole transaction, and the savepoint with it.
+        if result.is_err() && self.conn.is_autocommit() {
+            return result;
+        }
         if !matches!(result, Ok(Ok(_))) {
             self.conn.run(sql::UNDO, [])?;
             self.hints.truncate(mark.hints);
@@ -125,5 +129,29 @@ impl<'c> Tx<'c> {
         }
         self.conn.run(sql::RELEASE, [])?;
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error;
+    use mainstay_store::{Env, ErrorKind, StoreClock};
+
+    #[test]
+    fn a_full_disk_is_named_although_it_takes_the_savepoint_along() {
+        let conn = Connection::open_in_memory().expect("a database");
+        for migration in mainstay_migrations::SQLITE {
+            conn.execute_batch(migration.sql).expect("the schema");
+        }
+        // A table whose numbers have run out: the insert fails as on a full disk, and SQLite undoes the transaction.
+        let spent = "CREATE TABLE spent (n INTEGER PRIMARY KEY AUTOINCREMENT); \
+            INSERT INTO spent VALUES (9223372036854775807); BEGIN";
+        conn.execute_batch(spent).expect("a table");
+        let time = Time::new(&Env::system("test").expect("a thread"), StoreClock::Server);
+        let mut tx = Tx::begun(&conn, &time, true).expect("a transaction");
+        let tried = tx.attempt(|tx| tx.conn.execute("INSERT INTO spent VALUES (NULL)", []).map(Ok::<usize, ()>));
+        assert_eq!(tried.map_err(|error| error::kind(&error)), Err(ErrorKind::Full));
+        assert!(conn.is_autocommit(), "nothing is left of it");
     }
 }
