@@ -245,6 +245,15 @@ fn every_method_passes_through_the_layer_to_its_own_method() {
 }
 
 #[test]
+fn every_method_past_its_deadline_times_out_by_its_own_name() {
+    let sim = Sim::new(1);
+    let store = WithDeadline::new(Double::slow(&sim, Duration::from_secs(45)));
+    let errors = sim.block_on(async move { call_all(&*store).await });
+    let found: Vec<_> = errors.iter().map(|error| (error.kind(), error.op())).collect();
+    assert_eq!(found, Method::ALL.iter().map(|method| (ErrorKind::Timeout, method.name())).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_standard_stack_survives_a_lost_answer() {
     let sim = Sim::new(1);
     let double = Double::failing(&sim, 0, ErrorKind::Bug);

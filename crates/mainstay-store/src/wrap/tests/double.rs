@@ -80,6 +80,9 @@ impl Double {
     }
 
     async fn refuse<T>(&self, op: &'static str) -> Result<T> {
+        if !self.slow.is_zero() {
+            self.env.sleep(self.slow).await;
+        }
         Err(StoreError::new(self.failure, op))
     }
 }
