@@ -1,0 +1,134 @@
+//! Values to stored JSON and back: what would be read back differently is refused when it is written.
+
+mod check;
+mod fragment;
+mod place;
+mod reading;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use mainstay_store::Payload;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use check::{Item, Walk};
+
+/// Arrays and objects within each other that `serde_json` reads back; one more is an error of its reader.
+pub(crate) const MAX_DEPTH: u16 = 127;
+/// An argument lies in the list of an object.
+const ARGUMENT_DEPTH: u16 = 2;
+/// The data of an error lies in an object.
+const DATA_DEPTH: u16 = 1;
+
+/// Which integers may be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// All of them: they are exact for us and for most languages.
+    #[default]
+    Exact,
+    /// Those alone that JavaScript reads exactly: within ±(2^53 − 1).
+    Portable,
+}
+
+/// Why a value cannot be written: where in it, and what is wrong there; never the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EncodeError(String);
+
+/// Why a stored value cannot be read as a type: the type, the place and what is wrong there; never the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DecodeError(String);
+
+/// Encodes a value.
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Payload, EncodeError> {
+    encode_with(value, Strictness::Exact)
+}
+
+/// Encodes a value under a rule for integers.
+pub(crate) fn encode_with<T: Serialize + ?Sized>(value: &T, strictness: Strictness) -> Result<Payload, EncodeError> {
+    let walk = Walk::new(strictness);
+    walk.finish(serde_json::to_string(&Item::root(value, &walk, 0))).map(Payload::from)
+}
+
+/// Encodes a value and reads it back, as a body sees it: one that its own type cannot read is refused, not stored.
+pub(crate) fn round_trip<T>(value: &T, strictness: Strictness) -> Result<(Payload, T), EncodeError>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let payload = encode_with(value, strictness)?;
+    match decode(&payload) {
+        Ok(read) => Ok((payload, read)),
+        Err(error) => Err(EncodeError(format!("what is written is not read back: {error}"))),
+    }
+}
+
+/// Encodes one argument.
+pub(crate) fn encode_raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
+    encode_raw_with(value, Strictness::Exact)
+}
+
+/// Encodes one argument under a rule for integers.
+pub(crate) fn encode_raw_with<T>(value: &T, strictness: Strictness) -> Result<Box<RawValue>, EncodeError>
+where
+    T: Serialize + ?Sized,
+{
+    let walk = Walk::new(strictness);
+    walk.finish(serde_json::value::to_raw_value(&Item::root(value, &walk, ARGUMENT_DEPTH)))
+}
+
+/// A value as the data of an error.
+pub(crate) fn encode_data<T: Serialize + ?Sized>(value: &T) -> Result<Value, EncodeError> {
+    let walk = Walk::new(Strictness::Exact);
+    walk.finish(serde_json::to_value(Item::root(value, &walk, DATA_DEPTH)))
+}
+
+/// Whether every integer of arguments that are encoded already is one that JavaScript reads exactly.
+pub(crate) fn check_portable(raw: &RawValue) -> Result<(), EncodeError> {
+    fragment::check(raw.get(), ARGUMENT_DEPTH, Strictness::Portable).map_err(EncodeError)
+}
+
+/// Decodes a stored value.
+pub(crate) fn decode<T: DeserializeOwned>(payload: &Payload) -> Result<T, DecodeError> {
+    decode_text(payload.as_str())
+}
+
+/// Decodes a piece of a stored value.
+pub(crate) fn decode_text<T: DeserializeOwned>(text: &str) -> Result<T, DecodeError> {
+    serde_json::from_str(text).map_err(|error| DecodeError(reading::explain::<T>(text, &error)))
+}
+
+/// The stored form of arguments: an object with positional and named ones, as every language of the schema reads it.
+pub(crate) fn envelope(args: &[Box<RawValue>]) -> Result<Payload> {
+    const HEAD: &str = r#"{"positionalArgs":["#;
+    const TAIL: &str = r#"],"namedArgs":{}}"#;
+    let bytes: usize = args.iter().map(|arg| arg.get().len() + 1).sum();
+    let mut text = String::with_capacity(HEAD.len() + bytes + TAIL.len());
+    text.push_str(HEAD);
+    for (index, arg) in args.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(arg.get());
+    }
+    text.push_str(TAIL);
+    Ok(Payload::from(text))
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EncodeError {}
+impl std::error::Error for DecodeError {}

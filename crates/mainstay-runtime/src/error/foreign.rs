@@ -1,0 +1,58 @@
+//! Errors as programs in other languages store them.
+
+use serde_json::{Map, Value};
+
+/// What is known of a stored error.
+pub(super) struct Form {
+    pub(super) name: String,
+    pub(super) message: String,
+    pub(super) code: Option<Value>,
+    pub(super) data: Option<Value>,
+}
+
+/// Name of an error whose text names none.
+const UNNAMED: &str = "Error";
+
+/// Reads the portable object, or one of the shapes that other languages use for themselves; any other text is the
+/// message as it is.
+pub(super) fn read(text: &str) -> Form {
+    let form = match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => portable(object).or_else(|object| nested(object).ok_or(())).ok(),
+        Ok(Value::String(message)) => Some(bare(message)),
+        _ => None,
+    };
+    form.unwrap_or_else(|| bare(text.to_owned()))
+}
+
+fn bare(message: String) -> Form {
+    Form { name: UNNAMED.to_owned(), message, code: None, data: None }
+}
+
+/// `{"name", "message", "code"?, "data"?}`, in any order, each of them possibly null but the message.
+fn portable(mut object: Map<String, Value>) -> Result<Form, Map<String, Value>> {
+    if !object.get("message").is_some_and(Value::is_string) {
+        return Err(object);
+    }
+    let name = text(&mut object, "name").or_else(|| text(&mut object, "type"));
+    Ok(Form {
+        name: name.filter(|name| !name.is_empty()).unwrap_or_else(|| UNNAMED.to_owned()),
+        message: text(&mut object, "message").unwrap_or_default(),
+        code: object.remove("code"),
+        data: object.remove("data"),
+    })
+}
+
+/// The object that a typed JSON of JavaScript wraps: `{"json": {..}, "meta": ..}`.
+fn nested(mut object: Map<String, Value>) -> Option<Form> {
+    match object.remove("json") {
+        Some(Value::Object(inner)) => portable(inner).ok(),
+        _ => None,
+    }
+}
+
+fn text(object: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match object.remove(key) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! The recorded form of errors: the portable object of name, message, code and data.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use mainstay_store::Payload;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Error, ErrorKind, data_of, engine, foreign};
+
+/// Most bytes of a recorded message, and of recorded data: an error is read by people and in listings, and one that
+/// carries a whole document must not make its row unwritable.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+/// Most bytes of a name or of a text code.
+const MAX_NAME: usize = 512;
+
+/// The error types whose fields are recorded although `?` made the error.
+#[derive(Clone, Default)]
+pub(crate) struct ErrorTypes(Vec<Capture>);
+
+/// The data of an error, when it is of the type: the inner option is `None` when it cannot be encoded.
+type Capture = fn(&(dyn StdError + 'static)) -> Option<Option<Value>>;
+
+impl ErrorTypes {
+    /// Adds a type.
+    pub(crate) fn register<E: StdError + Serialize + 'static>(&mut self) {
+        self.0.push(capture::<E>);
+    }
+
+    /// The data of the outermost error that is of a registered type.
+    fn capture(&self, error: &Error) -> Option<Value> {
+        error.chain().find_map(|source| self.0.iter().find_map(|capture| capture(source))).flatten()
+    }
+}
+
+fn capture<E: StdError + Serialize + 'static>(source: &(dyn StdError + 'static)) -> Option<Option<Value>> {
+    source.downcast_ref::<E>().map(|error| data_of(error, std::any::type_name::<E>()))
+}
+
+impl fmt::Debug for ErrorTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ErrorTypes({})", self.0.len())
+    }
+}
+
+impl Error {
+    /// The form in which it is stored; what is too long is cut, so that there is always one.
+    pub(crate) fn record(&self, types: &ErrorTypes) -> Payload {
+        let mut message = cut(self.message(), MAX_BYTES);
+        let code = match self.code() {
+            Some(Value::String(text)) => Value::from(cut(text, MAX_NAME)),
+            Some(code) => code.clone(),
+            None => Value::Null,
+        };
+        let mut data = self.data().cloned().or_else(|| types.capture(self)).unwrap_or_default();
+        let bytes = data.to_string().len();
+        if bytes > MAX_BYTES {
+            data = Value::Null;
+            message.push_str(&format!(" (its data of {bytes} bytes is left out)"));
+        }
+        let form = json!({ "name": cut(self.name(), MAX_NAME), "message": message, "code": code, "data": data });
+        Payload::from(form.to_string())
+    }
+
+    /// Reads a stored error, whoever wrote it; what is no error object becomes the message.
+    pub(crate) fn recorded(payload: &Payload) -> Self {
+        let form = foreign::read(payload.as_str());
+        let code = form.code.filter(|code| code.is_number() || code.is_string());
+        let made = code.as_ref().is_some_and(|code| code == engine::CODE);
+        let kind = if made { ErrorKind::named(&form.name).unwrap_or(ErrorKind::App) } else { ErrorKind::App };
+        let mut this = Self::of(kind, form.name, form.message);
+        let inner = this.inner();
+        inner.code = code;
+        inner.data = form.data.filter(|data| !data.is_null());
+        this
+    }
+
+    /// The error as a replay sees it, and its stored form.
+    pub(crate) fn as_recorded(&self, types: &ErrorTypes) -> (Payload, Self) {
+        let payload = self.record(types);
+        let read = Self::recorded(&payload);
+        (payload, read)
+    }
+}
+
+/// The start of a text that is too long, and how long it was.
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}… (cut from {} bytes)", &text[..text.floor_char_boundary(most)], text.len())
+}
