@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use mainstay_env::Env;
 use mainstay_store::{Capabilities, Result, Store, StoreClock};
 
+use crate::trouble::{Lasting, Trouble};
+
 /// One store of a backend under test: empty at first, gone with everything it left on disk when this is dropped.
 ///
 /// The suite makes a new one for every case and runs cases on several threads at once.
@@ -20,6 +22,21 @@ pub trait Backend: Send + Sync {
     /// Called again while a handle is open only with capability `shared`: a second process, as far as one process can show
     /// it. Called again after the last handle was dropped only with capability `durable`: a restart. Errors: as opening.
     async fn open(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>>;
+
+    /// Whether [`Backend::trouble`] can make this trouble; the cases that ask for it are skipped otherwise, by name.
+    ///
+    /// False for a kind that the backend never answers, and for one that nothing in a test brings about.
+    fn can_trouble(&self, _trouble: Trouble) -> bool {
+        false
+    }
+
+    /// Brings the open store into trouble until the answer is dropped, by the backend's own machinery where that is possible.
+    ///
+    /// Called only for what [`Backend::can_trouble`] says, one at a time. Afterwards the store works again, and has lost
+    /// nothing; a malformed row may stay so.
+    async fn trouble(&self, trouble: Trouble) -> Lasting {
+        unreachable!("{trouble} was not offered")
+    }
 }
 
 /// A backend by name, and how its stores are made. A cheap clone.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use mainstay_memory::Memory;
+use mainstay_store::wrap::Method;
 use mainstay_store::*;
 
 use crate::case::{Verdict, cases};
-use crate::{Backend, Subject};
+use crate::{Backend, Lasting, Subject, Trouble};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -26,6 +27,10 @@ enum Fault {
     UnfencedOutcome,
     /// A claim that is sent again takes rows like a new one.
     ForgottenToken,
+    /// A commit that finds no space leaves its first write behind.
+    HalfWithoutSpace,
+    /// A claim takes rows although it says that the store is unavailable, and forgets its token.
+    TakenUnavailable,
 }
 
 #[derive(Debug)]
@@ -35,6 +40,21 @@ struct Broken {
     /// Limits that the inner store does not know, and the starts of their queues.
     limits: Mutex<BTreeMap<QueueName, Limits>>,
     starts: Mutex<Vec<(QueueName, Timestamp)>>,
+    trouble: Current,
+}
+
+/// What a broken store does in trouble that it answers by itself.
+type Current = Arc<Mutex<Option<ErrorKind>>>;
+
+impl Fault {
+    /// Whether a store with this fault answers this trouble by itself.
+    fn answers(self, trouble: Trouble) -> Option<ErrorKind> {
+        match (self, trouble) {
+            (Self::HalfWithoutSpace, Trouble::Fails(kind @ ErrorKind::Full, Method::Commit))
+            | (Self::TakenUnavailable, Trouble::Fails(kind @ ErrorKind::Unavailable, Method::QueueClaim)) => Some(kind),
+            _ => None,
+        }
+    }
 }
 
 passes_on! { Broken; reads, upkeep, optional }
@@ -54,8 +74,14 @@ impl Store for Broken {
 }
 
 impl Broken {
-    fn new(inner: Memory, fault: Fault) -> Self {
-        Self { inner, fault, limits: Mutex::default(), starts: Mutex::default() }
+    fn new(inner: Memory, fault: Fault, trouble: Current) -> Self {
+        Self { inner, fault, limits: Mutex::default(), starts: Mutex::default(), trouble }
+    }
+
+    /// What it is to answer now, after it has done what its fault does.
+    fn in_trouble(&self, op: &'static str) -> Option<StoreError> {
+        let kind = *self.trouble.lock().expect("no panic while locked");
+        kind.map(|kind| StoreError::new(kind, op))
     }
 
     /// Long enough for another client to come in between.
@@ -141,6 +167,11 @@ impl Broken {
 #[async_trait]
 impl WriteStore for Broken {
     async fn commit(&self, units: &[Unit]) -> Result<Committed> {
+        if let Some(error) = self.in_trouble("commit").filter(|_| self.fault == Fault::HalfWithoutSpace) {
+            let first = units.iter().find_map(|unit| unit.effects.first()).expect("a batch with an effect");
+            self.inner.unit(Unit::new().effect(first.clone())).await?;
+            return Err(error);
+        }
         let mut committed = self.inner.commit(units).await?;
         if self.fault == Fault::UnfencedOutcome {
             for (unit, answer) in units.iter().zip(&mut committed.units) {
@@ -159,6 +190,11 @@ impl QueueStore for Broken {
         match self.fault {
             Fault::StaleCounts => self.claim_by_stale_counts(request).await,
             Fault::NoSecondLook if !request.repeat => self.claim_without_a_second_look(request).await,
+            Fault::TakenUnavailable => {
+                request.repeat = false;
+                let claimed = self.inner.queue_claim(request).await?;
+                self.in_trouble("queue_claim").map_or(Ok(claimed), Err)
+            }
             Fault::ForgottenToken if request.repeat => {
                 request.repeat = false;
                 self.inner.queue_claim(request).await
@@ -223,7 +259,26 @@ fn brought_back(row: WorkflowRow, request: &Claim) -> Unit {
     Unit::new().effect(Effect::Delete { ids, children: false }).effect(submit)
 }
 
-struct Fresh(Fault, OnceLock<Memory>);
+struct Fresh {
+    fault: Fault,
+    memory: OnceLock<Memory>,
+    trouble: Current,
+}
+
+impl Fresh {
+    fn new(fault: Fault) -> Self {
+        Self { fault, memory: OnceLock::new(), trouble: Current::default() }
+    }
+}
+
+/// Ends the trouble of a broken store.
+struct Until(Current);
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        self.0.lock().expect("no panic while locked").take();
+    }
+}
 
 #[async_trait]
 impl Backend for Fresh {
@@ -232,17 +287,32 @@ impl Backend for Fresh {
     }
 
     async fn open(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
-        let inner = match self.1.get() {
+        let inner = match self.memory.get() {
             Some(memory) => memory.attach(env),
-            None => self.1.get_or_init(|| Memory::open(env, clock)).clone(),
+            None => self.memory.get_or_init(|| Memory::open(env, clock)).clone(),
         };
-        Ok(Arc::new(Broken::new(inner, self.0)))
+        Ok(Arc::new(Broken::new(inner, self.fault, self.trouble.clone())))
+    }
+
+    fn can_trouble(&self, trouble: Trouble) -> bool {
+        matches!(trouble, Trouble::Fails(..))
+    }
+
+    async fn trouble(&self, trouble: Trouble) -> Lasting {
+        if let Some(kind) = self.fault.answers(trouble) {
+            self.trouble.lock().expect("no panic while locked").replace(kind);
+            return Box::new(Until(self.trouble.clone()));
+        }
+        match trouble {
+            Trouble::Fails(kind, method) => Box::new(self.memory.get().expect("an open store").fail(method, kind)),
+            other => unreachable!("{other} was not offered"),
+        }
     }
 }
 
 /// What became of these cases on a store with this fault: `None` where they hold.
 fn results(fault: Fault, names: &[&str]) -> Vec<Option<String>> {
-    let subject = Subject::new("broken", move || Box::new(Fresh(fault, OnceLock::new())));
+    let subject = Subject::new("broken", move || Box::new(Fresh::new(fault)));
     let all = cases();
     let result = |name: &&str| {
         let case = all.iter().find(|case| case.name() == *name).unwrap_or_else(|| panic!("there is no case {name}"));
@@ -334,6 +404,17 @@ fn a_claim_that_forgets_its_token_is_noticed() {
         "seeds::seed_s6_a_claim_whose_answer_was_lost_is_found_again",
     ];
     is_noticed_by(Fault::ForgottenToken, &names);
+}
+
+#[test]
+fn a_half_written_commit_without_space_is_noticed() {
+    is_noticed_by(Fault::HalfWithoutSpace, &["errors::a_commit_without_space_writes_nothing"]);
+}
+
+#[test]
+fn a_claim_that_takes_rows_while_unavailable_and_forgets_them_is_noticed() {
+    let names = ["errors::an_unavailable_claim_is_whole_or_nothing", "claim::a_repeat_answers_the_same_rows"];
+    is_noticed_by(Fault::TakenUnavailable, &names);
 }
 
 #[test]

@@ -9,11 +9,12 @@ use std::sync::Once;
 use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
-use mainstay_store::{Capabilities, Capability};
+use mainstay_store::Capability;
 
-use crate::backend::Subject;
+use crate::backend::{Backend, Subject};
 use crate::desk::{Desk, Opening};
 use crate::groups;
+use crate::trouble::Trouble;
 
 /// Real time that a case may take: one that hangs has failed. The longest takes some seconds on a slow machine.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
@@ -26,6 +27,7 @@ pub struct Case {
     group: &'static str,
     name: &'static str,
     needs: &'static [Capability],
+    trouble: Option<Trouble>,
     opening: Opening,
     body: Body,
 }
@@ -35,17 +37,40 @@ pub struct Case {
 pub enum Verdict {
     /// It holds.
     Passed,
-    /// The backend lacks this capability.
-    Skipped(Capability),
+    /// The backend lacks this.
+    Skipped(Lack),
+}
+
+/// What a case needs and a backend lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// A part of the contract that is optional.
+    Capability(Capability),
+    /// It cannot be brought into this trouble.
+    Trouble(Trouble),
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capability(capability) => write!(f, "capability {capability}"),
+            Self::Trouble(trouble) => write!(f, "trouble: {trouble}"),
+        }
+    }
 }
 
 impl Case {
     pub(crate) const fn new(group: &'static str, name: &'static str, body: Body) -> Self {
-        Self { group, name, needs: &[], opening: Opening::MANUAL, body }
+        Self { group, name, needs: &[], trouble: None, opening: Opening::MANUAL, body }
     }
 
     pub(crate) const fn needs(mut self, needs: &'static [Capability]) -> Self {
         self.needs = needs;
+        self
+    }
+
+    pub(crate) const fn trouble(mut self, trouble: Trouble) -> Self {
+        self.trouble = Some(trouble);
         self
     }
 
@@ -65,10 +90,12 @@ impl Case {
         format!("{}::{}", self.group, self.name)
     }
 
-    /// The first capability that it needs and `capabilities` lacks.
+    /// The first capability that it needs and the backend lacks, or the trouble that it asks for in vain.
     #[must_use]
-    pub fn lacks(&self, capabilities: &Capabilities) -> Option<Capability> {
-        self.needs.iter().copied().find(|needed| !capabilities.has(*needed))
+    pub fn lacks(&self, backend: &dyn Backend) -> Option<Lack> {
+        let capabilities = backend.capabilities();
+        let lacking = self.needs.iter().copied().find(|needed| !capabilities.has(*needed)).map(Lack::Capability);
+        lacking.or(self.trouble.filter(|trouble| !backend.can_trouble(*trouble)).map(Lack::Trouble))
     }
 
     /// Runs it on an empty store.
@@ -77,7 +104,7 @@ impl Case {
     /// What did not hold, as text.
     pub fn run(&self, subject: &Subject) -> Result<Verdict, String> {
         let backend = subject.backend();
-        if let Some(lacking) = self.lacks(&backend.capabilities()) {
+        if let Some(lacking) = self.lacks(&*backend) {
             return Ok(Verdict::Skipped(lacking));
         }
         let env = Env::system("conformance").map_err(|error| format!("no thread for the case: {error}"))?;
@@ -126,7 +153,11 @@ fn text(panic: &(dyn std::any::Any + Send)) -> String {
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Case").field("name", &self.name()).field("needs", &self.needs).finish_non_exhaustive()
+        f.debug_struct("Case")
+            .field("name", &self.name())
+            .field("needs", &self.needs)
+            .field("trouble", &self.trouble)
+            .finish_non_exhaustive()
     }
 }
 

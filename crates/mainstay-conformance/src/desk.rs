@@ -13,6 +13,7 @@ use mainstay_store::{
 };
 
 use crate::backend::{Backend, Subject};
+use crate::trouble::{Lasting, Trouble};
 
 /// The application of a desk.
 pub(crate) const APP: &str = "shop";
@@ -119,6 +120,16 @@ impl Desk {
     /// Another store of the backend, not opened yet.
     pub(crate) fn fresh(&self) -> Box<dyn Backend> {
         self.subject.backend()
+    }
+
+    /// Another desk, at an empty store of the same backend.
+    pub(crate) async fn twin(&self) -> Self {
+        Self::open(self.env.clone(), &self.subject, self.fresh(), self.opening).await
+    }
+
+    /// Brings the store into trouble until the answer is dropped; for cases that ask for this trouble.
+    pub(crate) async fn trouble(&self, trouble: Trouble) -> Lasting {
+        self.backend.trouble(trouble).await
     }
 
     /// What the backend says without a store.

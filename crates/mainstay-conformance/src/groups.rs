@@ -7,6 +7,7 @@ mod claim_edges;
 mod collection;
 mod drops;
 mod eligible;
+mod errors;
 mod fence;
 mod forks;
 mod hints_more;
@@ -75,6 +76,7 @@ pub(crate) fn all() -> Vec<Case> {
         capabilities::CASES,
     ]
     .concat();
+    all.extend(errors::cases());
     all.extend(wakeups_off::cases(&all));
     all
 }

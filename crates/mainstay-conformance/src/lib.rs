@@ -1,7 +1,8 @@
 //! The suite that defines a mainstay store backend: named cases, a history checker and random comparison with memory.
 //!
 //! A backend's crate has a test binary of its own (`harness = false`) that calls [`run`] with a factory of [`Backend`]s.
-//! Cases are skipped by capability alone; the list of names is the same for every backend. The contract that they hold a
+//! Cases are skipped by capability, or for trouble that a backend cannot be brought into; the list of names is the same for
+//! every backend. The contract that they hold a
 //! backend to is `docs/writing-a-backend.md`.
 //!
 //! ```no_run
@@ -27,7 +28,9 @@ mod pass;
 mod broken;
 mod random;
 mod run;
+mod trouble;
 
 pub use backend::{Backend, Subject};
-pub use case::{Case, Verdict, cases};
+pub use case::{Case, Lack, Verdict, cases};
 pub use run::{run, trials};
+pub use trouble::{Lasting, Trouble};

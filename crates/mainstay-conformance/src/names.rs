@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::run::trials;
-use crate::{Backend, Subject, cases};
+use crate::{Backend, Lack, Subject, cases};
 use async_trait::async_trait;
 use mainstay_store::{Capabilities, Capability, Env, Result, Store, StoreClock};
 use std::sync::Arc;
@@ -58,15 +58,18 @@ fn every_backend_has_the_same_list() {
 }
 
 #[test]
-fn a_case_is_skipped_by_the_capability_that_it_names() {
+fn a_case_is_skipped_by_the_capability_or_trouble_that_it_names() {
     let none = subject(Capabilities::none());
-    let mut skipped = 0;
+    let (mut skipped, mut troubles) = (0, 0);
     for case in cases() {
-        let Some(lacking) = case.lacks(&Capabilities::none()) else { continue };
+        let Some(lacking) = case.lacks(&Unopened(Capabilities::none())) else { continue };
         assert_eq!(case.run(&none), Ok(crate::Verdict::Skipped(lacking)), "{}", case.name());
-        skipped += 1;
+        match lacking {
+            Lack::Capability(_) => skipped += 1,
+            Lack::Trouble(_) => troubles += 1,
+        }
     }
-    assert!(skipped > 20, "only {skipped}");
+    assert!(skipped > 20 && troubles > 20, "only {skipped} and {troubles}");
 }
 
 /// The documentation of the contract, a paragraph of doc comments each.

@@ -15,11 +15,11 @@ use crate::case::{Case, Verdict, cases};
 pub fn run(name: &str, factory: impl Fn() -> Box<dyn Backend> + Send + Sync + 'static) -> ExitCode {
     let args = Arguments::from_args();
     let subject = Subject::new(name, factory);
-    let capabilities = subject.backend().capabilities();
+    let backend = subject.backend();
     let mut trials = trials(&subject);
     if args.list {
         // A runner that asks for the list first learns from it what is skipped.
-        let lacking = |case: &Case| case.lacks(&capabilities).is_some();
+        let lacking = |case: &Case| case.lacks(&*backend).is_some();
         let flags: Vec<bool> = cases().iter().map(lacking).collect();
         trials = trials.into_iter().zip(flags).map(|(trial, skip)| trial.with_ignored_flag(skip)).collect();
     }
@@ -32,15 +32,15 @@ pub fn run(name: &str, factory: impl Fn() -> Box<dyn Backend> + Send + Sync + 's
     conclusion.exit_code()
 }
 
-/// The suite as trials, for a harness of one's own. A case that needs more than the backend can do is ignored, with the
-/// capability named.
+/// The suite as trials, for a harness of one's own. A case that needs more than the backend can do, or trouble that it
+/// cannot be brought into, is ignored with that named.
 #[must_use]
 pub fn trials(subject: &Subject) -> Vec<Trial> {
     let trial = |case: Case| {
         let subject = subject.clone();
         Trial::ignorable_test(case.name(), move || match case.run(&subject) {
             Ok(Verdict::Passed) => Ok(Completion::Completed),
-            Ok(Verdict::Skipped(lacking)) => Ok(Completion::ignored_with(format!("needs capability {lacking}"))),
+            Ok(Verdict::Skipped(lacking)) => Ok(Completion::ignored_with(format!("needs {lacking}"))),
             Err(text) => Err(Failed::from(text)),
         })
     };

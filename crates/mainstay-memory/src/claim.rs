@@ -1,8 +1,8 @@
 //! The claim.
 
 use mainstay_store::{
-    Admission, Allowance, Bounds, Claim, Claimed, ClaimedRow, Counts, Input, Limits, Result, Steps, Stop, StoreError,
-    WorkflowId, wire,
+    Admission, Allowance, Bounds, Claim, Claimed, ClaimedRow, Counts, ErrorKind, Input, Limits, Outcome, Result, Steps,
+    Stop, StoreError, WorkflowId, wire,
 };
 
 use crate::operation::Operation;
@@ -22,6 +22,9 @@ impl Operation<'_> {
             if !held.is_empty() {
                 return Ok(Claimed::new(self.now, Stop::More).rows(self.replies(&held, claim)));
             }
+        }
+        if self.state.damage.queues.contains(&claim.queue) {
+            return Err(StoreError::new(ErrorKind::Corrupt, OP));
         }
         let limits = match self.limits(claim) {
             Ok(limits) => limits,
@@ -80,7 +83,10 @@ impl Operation<'_> {
         for (_, _, id) in found {
             let row = &self.state.rows[&id].row;
             let most = claim.registered(row).map_or(0, |registered| registered.max_attempts);
-            if row.attempts >= most {
+            if self.state.damage.rows.remove(&id) {
+                self.end_row(&id, unreadable());
+                parked.push(id);
+            } else if row.attempts >= most {
                 self.park_row(&id);
                 parked.push(id);
             } else {
@@ -131,6 +137,11 @@ fn reply(record: &Record, budget: &mut u64) -> Option<ClaimedRow> {
     };
     let steps = Steps::within(record.steps.values().cloned().collect(), budget, 0);
     Some(ClaimedRow::new(record.row.clone(), record.fence()?, input, steps))
+}
+
+/// What is written for a row that cannot be read: a portable error, as for one that has had its attempts.
+fn unreadable() -> Outcome {
+    Outcome::Parked(r#"{"name":"Unreadable","message":"a test has damaged it"}"#.into())
 }
 
 /// What no claim may carry.

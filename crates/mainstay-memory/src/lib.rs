@@ -10,6 +10,7 @@
 mod check;
 mod claim;
 mod commit;
+mod damage;
 mod effects;
 mod history;
 mod index;
@@ -30,6 +31,7 @@ mod tick;
 mod tools;
 mod trouble;
 
+pub use damage::Failing;
 pub use history::{Flip, FlipKind};
 pub use memory::Memory;
 pub use trouble::Trouble;

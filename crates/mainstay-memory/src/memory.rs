@@ -102,6 +102,9 @@ impl Memory {
     fn run_now<T>(&self, op: &'static str, work: impl FnOnce(&mut Operation<'_>) -> Result<T>) -> Result<T> {
         let (result, hints) = {
             let mut state = self.shared.state.lock().map_err(|_| poisoned(op))?;
+            if let Some(kind) = state.damage.of(op) {
+                return Err(StoreError::new(kind, op).with_source("a test has brought this about"));
+            }
             let now = self.clock_reads().max(state.latest);
             let mut operation = Operation::new(&mut state, now);
             let result = work(&mut operation);

@@ -109,13 +109,22 @@ fn partitions(request: &UpdateQueue) -> bool {
 impl Operation<'_> {
     /// The queues of an application and of none, by name.
     pub(crate) fn queues(&self, app: &AppName) -> Vec<Queue> {
-        self.state.queues.values().filter(|queue| owned_by(queue.app.as_ref(), app)).cloned().collect()
+        let damaged = &self.state.damage.queues;
+        let readable = self.state.queues.values().filter(|queue| !damaged.contains(&queue.name));
+        readable.filter(|queue| owned_by(queue.app.as_ref(), app)).cloned().collect()
+    }
+
+    /// The names of those whose row cannot be read.
+    pub(crate) fn malformed(&self, app: &AppName) -> Vec<QueueName> {
+        let damaged = self.state.damage.queues.iter().filter_map(|name| self.state.queues.get(name));
+        damaged.filter(|queue| owned_by(queue.app.as_ref(), app)).map(|queue| queue.name.clone()).collect()
     }
 
     /// Stores a queue under a new revision, and answers it as it stands.
     pub(crate) fn store_queue(&mut self, mut queue: Queue) -> Queue {
         queue.revision = Revision(self.moved().0);
         self.stamped(queue.created_at);
+        self.state.damage.queues.remove(&queue.name);
         self.state.queues.insert(queue.name.clone(), queue.clone());
         queue
     }

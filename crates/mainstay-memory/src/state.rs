@@ -8,6 +8,7 @@ use mainstay_store::{
     Status, Timestamp, Token, Version, VersionName, WorkflowId, WorkflowRow,
 };
 
+use crate::damage::Damage;
 use crate::history::Flip;
 use crate::index::Indexes;
 use crate::starts::Starts;
@@ -78,6 +79,8 @@ pub(crate) struct State {
     pub(crate) executions: u64,
     /// The latest stamp stored; no operation works with an earlier clock.
     pub(crate) latest: Timestamp,
+    /// What a test has damaged; nothing is in a program's.
+    pub(crate) damage: Damage,
     /// Kept for tests alone, because it grows without end.
     pub(crate) flips: Option<Vec<Flip>>,
 }
@@ -94,6 +97,7 @@ impl State {
             stamp: RegistryStamp(1),
             executions: 0,
             latest: Timestamp(i64::MIN),
+            damage: Damage::default(),
             flips: history.then(Vec::new),
         }
     }

@@ -74,6 +74,7 @@ impl Operation<'_> {
         ticked.beat = beat;
         if request.seen != Some(stamp) {
             ticked.queues = Some(self.queues(&request.app));
+            ticked.malformed = self.malformed(&request.app);
         }
         let delay = first_delay(self.state, &request.app);
         let deadline = first(&self.state.index.deadlines, &request.app);
