@@ -10,6 +10,7 @@ mod batch;
 mod lane;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -76,7 +77,7 @@ impl Recorder {
             Patience::Forever => None,
             Patience::For(limit) => Some(self.env.deadline(limit)),
         };
-        self.lane(id).send(unit, deadline, done);
+        self.lane(id).send(Entry::new(id.clone(), unit, deadline, done));
     }
 
     /// Sends a unit and waits for its answer. Dropping the future does not take the unit back.
@@ -142,8 +143,10 @@ struct Mail {
     inbox: VecDeque<Entry>,
     /// How many units were ever sent.
     sent: u64,
-    /// Every unit with a smaller number has been answered.
+    /// Every unit with a smaller number has been answered; kept up to date while somebody waits for it.
     answered: u64,
+    /// How many wait for answers to be up to date.
+    flushing: usize,
     /// When the recorder was stopped.
     stopped: Option<Monotonic>,
     /// The lane waits for nothing but the next unit.
@@ -157,19 +160,18 @@ impl Mailbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, unit: Unit, deadline: Option<Monotonic>, done: Done) {
+    fn send(&self, mut entry: Entry) {
         let mut mail = self.lock();
         if mail.ended {
             drop(mail);
-            tell(done, Err(stopped()));
+            entry.answer(Err(stopped()));
             return;
         }
-        let late = mail.stopped.is_some();
-        let entry = Entry::new(mail.sent, unit, deadline, late, done);
+        (entry.number, entry.late) = (mail.sent, mail.stopped.is_some());
+        // A lane that is busy looks in by itself; only a deadline or a late unit may have to be seen before.
+        let ring = std::mem::take(&mut mail.resting) || entry.deadline.is_some() || entry.late;
         mail.sent += 1;
         mail.inbox.push_back(entry);
-        // A lane that is busy looks in by itself; only a deadline or a late unit may have to be seen before.
-        let ring = std::mem::take(&mut mail.resting) || deadline.is_some() || late;
         drop(mail);
         if ring {
             self.bell.notify_one();
@@ -182,6 +184,7 @@ impl Mailbox {
     }
 
     async fn flushed(&self, sent: u64) {
+        let _flushing = Flushing::new(self);
         loop {
             let told = self.answered.notified();
             if self.lock().answered >= sent {
@@ -189,6 +192,23 @@ impl Mailbox {
             }
             told.await;
         }
+    }
+}
+
+/// Somebody who waits for a flush.
+struct Flushing<'a>(&'a Mailbox);
+
+impl<'a> Flushing<'a> {
+    fn new(mailbox: &'a Mailbox) -> Self {
+        mailbox.lock().flushing += 1;
+        mailbox.bell.notify_one();
+        Self(mailbox)
+    }
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.0.lock().flushing -= 1;
     }
 }
 

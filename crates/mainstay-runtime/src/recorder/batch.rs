@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use mainstay_env::Monotonic;
-use mainstay_store::{Effect, Outcome, Payload, StepOutput, StepRow, StoreError, Unit};
+use mainstay_store::{Effect, Outcome, Payload, StepOutput, StepRow, StoreError, Unit, WorkflowId};
 
 use super::{Answer, Done, tell};
 
@@ -21,18 +21,21 @@ const UNIT_BYTES: u64 = 256;
 pub(super) struct Entry {
     /// Its place in the order of the lane.
     pub(super) number: u64,
+    pub(super) id: WorkflowId,
     pub(super) unit: Unit,
     /// When its sender stops waiting.
     pub(super) deadline: Option<Monotonic>,
     /// Sent when the recorder was stopped.
     pub(super) late: bool,
+    /// It may be the one that makes batches fail: it goes alone.
+    pub(super) doubtful: bool,
     /// Taken by the answer.
     done: Option<Done>,
 }
 
 impl Entry {
-    pub(super) fn new(number: u64, unit: Unit, deadline: Option<Monotonic>, late: bool, done: Done) -> Self {
-        Self { number, unit, deadline, late, done: Some(done) }
+    pub(super) fn new(id: WorkflowId, unit: Unit, deadline: Option<Monotonic>, done: Done) -> Self {
+        Self { number: 0, id, unit, deadline, late: false, doubtful: false, done: Some(done) }
     }
 
     /// Whether it waits for an answer.
@@ -52,19 +55,23 @@ impl Entry {
     }
 }
 
-/// Takes the next batch from the front: as much as the limits let in, at least one, and never units that may be repeated
-/// together with others.
+/// Takes the next batch from the front: as much as the limits let in, at least one, a doubtful one
+/// alone, and never units that may be repeated together with others.
 ///
-/// Apart, because a wrapper that repeats the one kind alone reports the last try, which says nothing of the other kind.
+/// Those apart, because a wrapper that repeats the one kind alone reports the last try, which says nothing of the other.
 pub(super) fn take(waiting: &mut VecDeque<Entry>) -> Vec<Entry> {
     let (mut bytes, mut count) = (0, 0);
     let kind = waiting.front().is_some_and(|entry| entry.unit.repeatable());
     for entry in waiting.iter().take(MAX_UNITS) {
         bytes += weight(&entry.unit);
-        if count > 0 && (bytes > MAX_BYTES || entry.unit.repeatable() != kind) {
+        let fits = bytes <= MAX_BYTES && !entry.doubtful && entry.unit.repeatable() == kind;
+        if count > 0 && !fits {
             break;
         }
         count += 1;
+        if entry.doubtful {
+            break;
+        }
     }
     waiting.drain(..count).collect()
 }

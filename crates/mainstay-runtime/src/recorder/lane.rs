@@ -1,7 +1,8 @@
 //! One lane: takes what waits, commits it, tells of it, and tries again what the store did not answer.
 
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::any::Any;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::{Future, pending, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -10,24 +11,15 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use mainstay_env::{Env, Monotonic, Rng, yield_now};
-use mainstay_store::{Committed, ErrorKind, Store, StoreError, Timestamp, Unit, UnitReply};
+use mainstay_store::{Committed, ErrorKind, Store, StoreError, Timestamp, Unit, UnitReply, WorkflowId};
 
 use super::batch::{self, Entry};
+use super::trouble::{GRAVE, JITTER, PRESSED, Trouble, is_doubtful, is_grave, is_undone};
 use super::{Answer, Mailbox, stopped};
 
 /// Yields between an answer and the next batch, so that callers who have just been resumed can join it: measured, three bring
 /// nearly all of them (group commit on Postgres), and they cost nothing when nobody is there.
 const GATHER_YIELDS: usize = 3;
-
-/// Pauses before the first and the longest repeat of what an outage or a conflict stopped. The retry wrapper has waited 2 s
-/// before an outage is seen here.
-const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-
-/// The same for what will hardly pass by itself: no space, no rights, unreadable data, a bug.
-const GRAVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-
-/// Jitter of a pause, so that processes that lost one store do not come back in step.
-const JITTER: (f64, f64) = (0.75, 1.25);
 
 /// Time between two warnings of one lane.
 const WARN_EVERY: Duration = Duration::from_secs(60);
@@ -42,10 +34,12 @@ pub(super) struct Lane {
     env: Env,
     rng: Rng,
     mailbox: Arc<Mailbox>,
-    /// In order, those that failed first.
+    /// In the order in which they go.
     waiting: VecDeque<Entry>,
     /// The batch under way.
     flying: Vec<Entry>,
+    /// Workflows with a unit that fails alone, and all their units: they let the others pass until their time.
+    aside: Aside,
     stopped: Option<Monotonic>,
     trouble: Option<Trouble>,
     /// The store's clock as last heard.
@@ -53,16 +47,12 @@ pub(super) struct Lane {
     warned: Option<Monotonic>,
 }
 
-/// A store that does not commit.
-struct Trouble {
-    error: StoreError,
-    failures: u32,
-    since: Monotonic,
-    /// When the last try ended.
-    failed: Monotonic,
-    /// How long after that the next one is due, before its jitter.
-    base: Duration,
-    /// The same with it.
+/// Units that are set aside.
+#[derive(Default)]
+struct Aside {
+    ids: BTreeSet<WorkflowId>,
+    units: VecDeque<Entry>,
+    due: Monotonic,
     pause: Duration,
 }
 
@@ -86,6 +76,7 @@ impl Lane {
             mailbox,
             waiting: VecDeque::new(),
             flying: Vec::new(),
+            aside: Aside::default(),
             stopped: None,
             trouble: None,
             now,
@@ -100,53 +91,62 @@ impl Lane {
             let error = StoreError::new(ErrorKind::Bug, "commit").with_source("the recorder panicked");
             self.answer_flying(|_| Err(error.clone()));
             // A panic at every pass must not keep the thread from its other tasks.
-            self.env.sleep(GRAVE.0).await;
+            self.env.sleep(PRESSED).await;
         }
     }
 
     async fn serve(&mut self) {
         loop {
             self.look_in();
-            if self.waiting.is_empty() {
-                if self.ends() {
-                    return;
+            if self.ends() {
+                return;
+            }
+            match self.next_try() {
+                Some(due) if due <= self.env.monotonic() && !self.waiting.is_empty() => {
+                    self.flying = batch::take(&mut self.waiting);
+                    self.fly().await;
+                    for _ in 0..GATHER_YIELDS {
+                        yield_now().await;
+                    }
                 }
-                self.wait(None, pin!(std::future::pending::<()>())).await;
-                continue;
-            }
-            if let Some(due) = self.next_try() {
-                self.wait(Some(due), pin!(std::future::pending::<()>())).await;
-                continue;
-            }
-            self.flying = batch::take(&mut self.waiting);
-            self.fly().await;
-            for _ in 0..GATHER_YIELDS {
-                yield_now().await;
+                due => {
+                    self.wait(due, pin!(pending::<()>())).await;
+                }
             }
         }
     }
 
     /// Takes over what was sent, and answers what cannot wait any longer.
     fn look_in(&mut self) {
-        {
+        let mut sent = {
             let mut mail = self.mailbox.lock();
             mail.resting = false;
             self.stopped = mail.stopped;
-            self.waiting.append(&mut mail.inbox);
-        }
-        let late = |entry: &Entry| entry.late;
-        if self.stopped.is_some() && self.waiting.back().is_some_and(late) {
-            for entry in self.waiting.iter_mut().filter(|entry| entry.late) {
+            std::mem::take(&mut mail.inbox)
+        };
+        if self.stopped.is_some() {
+            for entry in sent.iter_mut().filter(|entry| entry.late) {
                 entry.answer(Err(stopped()));
             }
         }
+        for entry in sent.into_iter().filter(Entry::is_open) {
+            let aside = self.aside.ids.contains(&entry.id);
+            if aside { self.aside.units.push_back(entry) } else { self.waiting.push_back(entry) }
+        }
         let now = self.env.monotonic();
         let error = self.last_error();
-        for entry in self.flying.iter_mut().chain(&mut self.waiting).filter(|entry| entry.is_over(now)) {
+        for entry in self.all().filter(|entry| entry.is_over(now)) {
             entry.answer(Err(error.clone()));
         }
-        self.waiting.retain(Entry::is_open);
-        self.note_answers();
+        self.forget_answered();
+        if self.stopped.is_some() || now >= self.aside.due {
+            self.bring_back();
+        }
+    }
+
+    /// Every unit that the lane has, the oldest ones of a workflow first.
+    fn all(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.flying.iter_mut().chain(&mut self.aside.units).chain(&mut self.waiting)
     }
 
     /// What a unit hears whose sender has waited long enough.
@@ -157,24 +157,26 @@ impl Lane {
         }
     }
 
-    /// Tells those who wait for a flush how far the answers are.
-    fn note_answers(&self) {
-        let open = self.flying.iter().chain(&self.waiting).find(|entry| entry.is_open()).map(|entry| entry.number);
+    /// Drops what has been answered, and tells those who wait for a flush how far the answers are.
+    fn forget_answered(&mut self) {
+        self.waiting.retain(Entry::is_open);
+        self.aside.units.retain(Entry::is_open);
+        if self.mailbox.lock().flushing == 0 {
+            return;
+        }
+        let first = self.all().filter(|entry| entry.is_open()).map(|entry| entry.number).min();
         {
             let mut mail = self.mailbox.lock();
-            let open = open.or_else(|| mail.inbox.front().map(|entry| entry.number)).unwrap_or(mail.sent);
-            if mail.answered == open {
-                return;
-            }
-            mail.answered = open;
+            let first = first.or_else(|| mail.inbox.front().map(|entry| entry.number));
+            mail.answered = first.unwrap_or(mail.sent);
         }
         self.mailbox.answered.notify_waiters();
     }
 
-    /// Whether the lane is over; otherwise the next unit rings.
+    /// Whether the lane is over; where nothing waits, the next unit rings.
     fn ends(&self) -> bool {
         let mut mail = self.mailbox.lock();
-        if !mail.inbox.is_empty() {
+        if !mail.inbox.is_empty() || !self.waiting.is_empty() || !self.aside.units.is_empty() {
             return false;
         }
         mail.resting = true;
@@ -182,20 +184,24 @@ impl Lane {
         mail.ended
     }
 
-    /// When the store is asked again, unless that is now.
+    /// When the store is asked next; never while nothing waits.
     fn next_try(&self) -> Option<Monotonic> {
-        let trouble = self.trouble.as_ref()?;
-        // Who cannot wait for ever is not to wait out a long pause, after which it is only told the error.
-        let patient = self.waiting.iter().all(|entry| entry.deadline.is_none());
-        let pause = if patient { trouble.pause } else { trouble.pause.min(GRAVE.0) };
-        let due = trouble.failed + pause;
-        (self.stopped.is_none() && due > self.env.monotonic()).then_some(due)
+        if self.waiting.is_empty() {
+            return (!self.aside.units.is_empty()).then_some(self.aside.due);
+        }
+        match &self.trouble {
+            Some(trouble) if self.stopped.is_none() => {
+                let pressed = self.waiting.iter().any(|entry| entry.deadline.is_some());
+                Some(trouble.due(pressed))
+            }
+            _ => Some(Monotonic::default()),
+        }
     }
 
     /// Waits for `ready`, the bell, a time, or the first deadline of a unit.
     async fn wait<T>(&mut self, until: Option<Monotonic>, mut ready: Pin<&mut impl Future<Output = T>>) -> Woken<T> {
-        let units = self.flying.iter().chain(&self.waiting).filter(|entry| entry.is_open());
-        let first = units.filter_map(|entry| entry.deadline).chain(until).min();
+        let deadlines = self.all().filter(|entry| entry.is_open()).filter_map(|entry| entry.deadline);
+        let first = deadlines.chain(until).min();
         let mut timer = first.map(|at| self.env.sleep_until(at));
         let mut bell = pin!(self.mailbox.bell.notified());
         poll_fn(|cx| {
@@ -216,37 +222,41 @@ impl Lane {
     /// Commits the batch under way and tells of it.
     async fn fly(&mut self) {
         let units: Vec<Unit> = self.flying.iter_mut().map(|entry| std::mem::take(&mut entry.unit)).collect();
-        let store = self.store.clone();
-        let result = {
-            let mut call = pin!(AssertUnwindSafe(store.commit(&units)).catch_unwind());
-            loop {
-                let limit = self.stopped.map(|at| at + STOP_LIMIT);
-                match self.wait(limit, call.as_mut()).await {
-                    Woken::Ready(result) => break result.unwrap_or_else(|panic| Err(store_panicked(&*panic))),
-                    Woken::Time | Woken::Bell => self.look_in(),
-                }
-                if self.stopped.is_some_and(|at| at + STOP_LIMIT <= self.env.monotonic()) {
-                    break Err(StoreError::new(ErrorKind::Timeout, "commit").with_source("stopped before the answer"));
-                }
-            }
-        };
+        let result = self.ask(&units).await;
         self.look_in();
         match result {
             Ok(committed) if committed.units.len() == units.len() => self.committed(committed),
-            Ok(_) => {
-                self.failed(StoreError::new(ErrorKind::Bug, "commit").with_source("another number of answers"), units)
-            }
+            Ok(_) => self.failed(StoreError::new(ErrorKind::Bug, "commit").with_source("answers are missing"), units),
             Err(error) => self.failed(error, units),
+        }
+    }
+
+    /// The store's answer, while deadlines pass and a stop is heard of.
+    async fn ask(&mut self, units: &[Unit]) -> Result<Committed, StoreError> {
+        let store = self.store.clone();
+        let mut call = pin!(AssertUnwindSafe(async { store.commit(units).await }).catch_unwind());
+        loop {
+            let limit = self.stopped.map(|at| at + STOP_LIMIT);
+            match self.wait(limit, call.as_mut()).await {
+                Woken::Ready(result) => return result.unwrap_or_else(|panic| Err(store_panicked(&*panic))),
+                Woken::Time | Woken::Bell => self.look_in(),
+            }
+            if self.stopped.is_some_and(|at| at + STOP_LIMIT <= self.env.monotonic()) {
+                return Err(StoreError::new(ErrorKind::Timeout, "commit").with_source("stopped before the answer"));
+            }
         }
     }
 
     fn committed(&mut self, committed: Committed) {
         self.now = committed.now;
-        if let Some(trouble) = self.trouble.take() {
+        if let Some(trouble) = self.trouble.take()
+            && self.warned.is_some_and(|at| at >= trouble.since)
+        {
             let lasted = self.env.monotonic().since(trouble.since);
-            if self.warned.is_some_and(|at| at >= trouble.since) {
-                tracing::info!(lane = self.number, ?lasted, failures = trouble.failures, "store commits again");
-            }
+            tracing::info!(lane = self.number, ?lasted, failures = trouble.failures, "store commits again");
+        }
+        if self.flying.first().is_some_and(|entry| entry.doubtful) {
+            self.aside.pause = Duration::ZERO;
         }
         let mut answers = committed.units.into_iter();
         let now = committed.now;
@@ -263,89 +273,93 @@ impl Lane {
             entry.answer(answer);
         }
         self.flying.clear();
-        self.note_answers();
+        self.forget_answered();
     }
 
     /// Nothing is known of any unit of the batch: those that can wait go back to the front, in order.
     fn failed(&mut self, error: StoreError, units: Vec<Unit>) {
         self.note_trouble(&error);
-        let (kind, now) = (error.kind(), self.now);
-        let mut kept = Vec::with_capacity(units.len());
-        for (mut entry, unit) in std::mem::take(&mut self.flying).into_iter().zip(units) {
-            let lost = !unit.repeatable() && !is_undone(kind);
-            entry.unit = unit;
-            if lost {
+        let (kind, now, stops) = (error.kind(), self.now, self.stopped.is_some());
+        let alone = self.flying.len() == 1;
+        // One unit among several may be to blame: each goes alone then, and only the last try of each counts.
+        let divides = is_doubtful(kind) && !alone;
+        for (mut entry, unit) in std::mem::take(&mut self.flying).into_iter().zip(units).rev() {
+            let unknown = !unit.repeatable() && !is_undone(kind);
+            let gives_up = !divides && (stops || (is_grave(kind) && entry.deadline.is_some()));
+            (entry.unit, entry.doubtful) = (unit, entry.doubtful || divides);
+            if unknown {
                 entry.answer(Ok(Answer { now, reply: UnitReply::Unknown }));
-            } else if self.stopped.is_some() || (is_grave(kind) && entry.deadline.is_some()) {
+            } else if gives_up {
                 entry.answer(Err(error.clone()));
             }
-            kept.push(entry);
-        }
-        for entry in kept.into_iter().rev().filter(Entry::is_open) {
             self.waiting.push_front(entry);
         }
-        let all = self.stopped.is_some();
-        // No space and no rights are the store's state, whatever the unit: who cannot wait for ever need not be tried.
-        let some = matches!(kind, ErrorKind::Full | ErrorKind::Denied);
-        for entry in self.waiting.iter_mut().filter(|entry| all || (some && entry.deadline.is_some())) {
+        // The store's own state, whatever the unit: who does not wait for ever need not be tried.
+        let (all, pressed) = (stops && !is_doubtful(kind), is_grave(kind) && !is_doubtful(kind));
+        for entry in self.waiting.iter_mut().filter(|entry| all || (pressed && entry.deadline.is_some())) {
             entry.answer(Err(error.clone()));
         }
-        self.waiting.retain(Entry::is_open);
-        self.note_answers();
+        if is_doubtful(kind) && alone {
+            self.set_aside();
+        }
+        self.forget_answered();
+    }
+
+    /// Sets the workflow of the first unit aside, so that what its units do to the store stops nobody else.
+    fn set_aside(&mut self) {
+        let Some(id) = self.waiting.front().filter(|entry| entry.is_open()).map(|entry| entry.id.clone()) else { return };
+        let (aside, others): (VecDeque<_>, _) = self.waiting.drain(..).partition(|entry| entry.id == id);
+        self.waiting = others;
+        self.aside.units.extend(aside);
+        self.aside.ids.insert(id);
+        self.aside.pause = self.aside.pause.saturating_mul(2).clamp(GRAVE.0, GRAVE.1);
+        self.aside.due = self.env.monotonic() + self.rng.jitter(self.aside.pause, JITTER.0, JITTER.1);
+    }
+
+    /// Lets the units that were set aside go first, each alone.
+    fn bring_back(&mut self) {
+        for mut entry in self.aside.units.drain(..).rev() {
+            entry.doubtful = true;
+            self.waiting.push_front(entry);
+        }
+        self.aside.ids.clear();
     }
 
     fn note_trouble(&mut self, error: &StoreError) {
-        let (first, longest) = if is_grave(error.kind()) { GRAVE } else { OUTAGE };
         let now = self.env.monotonic();
-        let before = self.trouble.take();
-        let same = before.as_ref().is_some_and(|before| is_grave(before.error.kind()) == is_grave(error.kind()));
-        let (failures, since) = before.as_ref().map_or((1, now), |before| (before.failures + 1, before.since));
-        let base = before.filter(|_| same).map_or(first, |before| before.base.saturating_mul(2).min(longest));
-        let pause = self.rng.jitter(base, JITTER.0, JITTER.1);
+        let trouble = Trouble::after(self.trouble.take(), error.clone(), now, &self.rng);
         if self.warned.is_none_or(|at| now.since(at) >= WARN_EVERY) {
             self.warned = Some(now);
-            let units = self.flying.len() + self.waiting.len();
+            let (failures, units) = (trouble.failures, self.all().count());
             tracing::warn!(lane = self.number, %error, failures, units, "store does not commit, units wait");
         }
-        self.trouble = Some(Trouble { error: error.clone(), failures, since, failed: now, base, pause });
+        self.trouble = Some(trouble);
     }
 }
 
 impl Drop for Lane {
     /// However the lane ends, nobody waits for it in vain.
     fn drop(&mut self) {
-        let inbox = {
+        let sent = {
             let mut mail = self.mailbox.lock();
             mail.ended = true;
             std::mem::take(&mut mail.inbox)
         };
-        for entry in self.flying.iter_mut() {
+        self.waiting.extend(sent);
+        for entry in self.all() {
             entry.answer(Err(stopped()));
         }
-        for mut entry in self.waiting.drain(..).chain(inbox) {
-            entry.answer(Err(stopped()));
-        }
-        self.note_answers();
+        self.mailbox.lock().answered = u64::MAX;
+        self.mailbox.answered.notify_waiters();
     }
 }
 
-/// Whether a failure proves that nothing was written.
-const fn is_undone(kind: ErrorKind) -> bool {
-    use ErrorKind::*;
-    matches!(kind, Contended | Denied | Full | Unsupported | Invalid | NotFound)
-}
-
-/// Whether a failure will hardly pass by itself.
-const fn is_grave(kind: ErrorKind) -> bool {
-    !matches!(kind, ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Contended)
-}
-
-fn store_panicked(panic: &(dyn std::any::Any + Send)) -> StoreError {
+fn store_panicked(panic: &(dyn Any + Send)) -> StoreError {
     StoreError::new(ErrorKind::Bug, "commit").with_source(format!("store panicked: {}", panic_text(panic)))
 }
 
 /// The text a panic was raised with.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a value that is not text")
 }
