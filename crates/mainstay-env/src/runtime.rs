@@ -75,4 +75,27 @@ impl Spawner for RuntimeThread {
     }
 
     fn panicked(&self, _name: &Arc<str>, _text: &str) {}
+
+    fn on_caller(&self) -> Option<Arc<dyn Spawner>> {
+        if on_runtime_thread() {
+            return None;
+        }
+        Handle::try_current().ok().map(|handle| Arc::new(CallerRuntime(handle)) as Arc<dyn Spawner>)
+    }
+}
+
+/// A tokio runtime of the user's. When it ends, tasks that run there are dropped and later ones at once.
+#[derive(Debug)]
+struct CallerRuntime(Handle);
+
+impl Spawner for CallerRuntime {
+    fn spawn(&self, _name: &Arc<str>, future: BoxFuture<'static, ()>) {
+        drop(self.0.spawn(future));
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn panicked(&self, _name: &Arc<str>, _text: &str) {}
 }

@@ -29,6 +29,11 @@ pub(crate) trait Spawner: fmt::Debug + Send + Sync {
 
     /// Hears of a task's panic.
     fn panicked(&self, name: &Arc<str>, text: &str);
+
+    /// What runs futures on the tokio runtime of the calling thread, where there is one that may be used.
+    fn on_caller(&self) -> Option<Arc<dyn Spawner>> {
+        None
+    }
 }
 
 /// Spawns tasks and owns them until they end. Clones are the same group.
@@ -58,6 +63,17 @@ impl Tasks {
     /// The same tasks with deadlines read on another clock.
     pub(crate) fn with_clock(&self, clock: Arc<dyn Clock>) -> Tasks {
         Tasks { clock, ..self.clone() }
+    }
+
+    /// The same group, whose tasks run from now on on the tokio runtime that the calling thread is in: user code that
+    /// blocks there does not hold up the private runtime.
+    ///
+    /// Threads without a runtime, the private runtime's own and simulations have none: the tasks stay where they are.
+    pub fn on_caller(&self) -> Tasks {
+        match self.spawner.on_caller() {
+            Some(spawner) => Tasks { spawner, ..self.clone() },
+            None => self.clone(),
+        }
     }
 
     /// A group inside this one: what it spawns is also owned by this one, and its drain and aborts cover only its own.

@@ -68,15 +68,7 @@ where
 
 /// Encodes one argument.
 pub(crate) fn encode_raw<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, EncodeError> {
-    encode_raw_with(value, Strictness::Exact)
-}
-
-/// Encodes one argument under a rule for integers.
-pub(crate) fn encode_raw_with<T>(value: &T, strictness: Strictness) -> Result<Box<RawValue>, EncodeError>
-where
-    T: Serialize + ?Sized,
-{
-    let walk = Walk::new(strictness);
+    let walk = Walk::new(Strictness::Exact);
     walk.finish(serde_json::value::to_raw_value(&Item::root(value, &walk, ARGUMENT_DEPTH)))
 }
 
@@ -86,9 +78,9 @@ pub(crate) fn encode_data<T: Serialize + ?Sized>(value: &T) -> Result<Value, Enc
     walk.finish(serde_json::to_value(Item::root(value, &walk, DATA_DEPTH)))
 }
 
-/// Whether every integer of arguments that are encoded already is one that JavaScript reads exactly.
-pub(crate) fn check_portable(raw: &RawValue) -> Result<(), EncodeError> {
-    fragment::check(raw.get(), ARGUMENT_DEPTH, Strictness::Portable).map_err(EncodeError)
+/// Refuses what is encoded already, such as an envelope, when JavaScript would not read all its integers exactly.
+pub(crate) fn check_portable(payload: &Payload) -> Result<(), EncodeError> {
+    fragment::check(payload.as_str(), 0, Strictness::Portable).map_err(EncodeError)
 }
 
 /// Decodes a stored value.

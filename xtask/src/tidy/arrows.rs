@@ -21,6 +21,9 @@ const SQLITE: &str = "mainstay-sqlite";
 const MIGRATIONS: &str = "mainstay-migrations";
 const CONFORMANCE: &str = "mainstay-conformance";
 const QUEUE: &str = "mainstay-queue";
+const RUNTIME: &str = "mainstay-runtime";
+const MACROS: &str = "mainstay-macros";
+const FACADE: &str = "mainstay";
 
 /// The arrows of docs/architecture.md: down only, and no crate beside itself.
 const TABLE: &[Row] = &[
@@ -31,7 +34,10 @@ const TABLE: &[Row] = &[
     row(SQLITE, &[STORE, MIGRATIONS, ENV], &[CONFORMANCE]),
     row(CONFORMANCE, &[STORE, MEMORY, ENV], &[]),
     row(QUEUE, &[STORE, ENV], &[MEMORY]),
-    row("mainstay-tests", &[QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV], &[]),
+    row(RUNTIME, &[QUEUE, STORE, ENV], &[MEMORY]),
+    row(MACROS, &[], &[FACADE]),
+    row(FACADE, &[RUNTIME, MACROS, SQLITE, MEMORY, STORE, ENV], &[]),
+    row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV], &[]),
     row("xtask", &[], &[]),
 ];
 

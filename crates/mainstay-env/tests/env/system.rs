@@ -268,3 +268,33 @@ fn block_on_is_refused_on_the_runtime_thread() {
     let Err(TaskError::Panicked(text)) = result else { panic!("{result:?}") };
     assert!(text.starts_with("block_on was called on the runtime thread"), "{text}");
 }
+
+#[test]
+fn tasks_of_the_caller_run_on_its_runtime_and_are_owned_like_others() {
+    let env = Env::system("callers").unwrap();
+    let caller = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let group = env.tasks().group("bodies");
+    let (mine, blocked) = caller.block_on(async {
+        let bodies = group.on_caller();
+        let mine = bodies.spawn("where", async { thread::current().id() }).await.unwrap();
+        (mine, bodies.spawn("blocked", pending::<()>()))
+    });
+    assert_eq!(mine, thread::current().id(), "a runtime of one thread polls on the thread that drives it");
+    assert_eq!(group.live(), ["bodies/blocked"]);
+    drop(caller);
+    assert_eq!(block_on(blocked), Err(TaskError::Aborted));
+    assert!(group.live().is_empty(), "what is dropped with its runtime is gone");
+}
+
+#[test]
+fn without_a_runtime_the_caller_has_the_private_one() {
+    let env = Env::system("private").unwrap();
+    let here = env.tasks().on_caller().spawn("where", async { thread::current().id() });
+    assert_ne!(block_on(here), Ok(thread::current().id()));
+    let nested = env.tasks().spawn("outer", {
+        let tasks = env.tasks().clone();
+        async move { tasks.on_caller().spawn("inner", async { thread::current().id() }).await }
+    });
+    let own = block_on(env.tasks().spawn("own", async { thread::current().id() })).unwrap();
+    assert_eq!(block_on(nested).unwrap(), Ok(own));
+}

@@ -14,6 +14,8 @@ use super::{Error, ErrorKind, data_of, engine, foreign};
 pub(super) const MAX_BYTES: usize = 64 << 10;
 /// Most bytes of a name or of a text code.
 const MAX_NAME: usize = 512;
+/// Room for the note that says what was cut.
+const NOTE_BYTES: usize = 64;
 
 /// The error types whose fields are recorded although `?` made the error.
 #[derive(Clone, Default)]
@@ -47,18 +49,19 @@ impl fmt::Debug for ErrorTypes {
 impl Error {
     /// The form in which it is stored; what is too long is cut, so that there is always one.
     pub(crate) fn record(&self, types: &ErrorTypes) -> Payload {
-        let mut message = cut(self.message(), MAX_BYTES);
         let code = match self.code() {
             Some(Value::String(text)) => Value::from(cut(text, MAX_NAME)),
             Some(code) => code.clone(),
             None => Value::Null,
         };
-        let mut data = self.data().cloned().or_else(|| types.capture(self)).unwrap_or_default();
+        let data = self.data().cloned().or_else(|| types.capture(self)).unwrap_or_default();
         let bytes = data.to_string().len();
-        if bytes > MAX_BYTES {
-            data = Value::Null;
-            message.push_str(&format!(" (its data of {bytes} bytes is left out)"));
-        }
+        let (message, data) = if bytes > MAX_BYTES {
+            let message = cut(self.message(), MAX_BYTES - NOTE_BYTES);
+            (format!("{message} (its data of {bytes} bytes is left out)"), Value::Null)
+        } else {
+            (cut(self.message(), MAX_BYTES), data)
+        };
         let form = json!({ "name": cut(self.name(), MAX_NAME), "message": message, "code": code, "data": data });
         Payload::from(form.to_string())
     }
@@ -75,19 +78,12 @@ impl Error {
         inner.data = form.data.filter(|data| !data.is_null());
         this
     }
-
-    /// The error as a replay sees it, and its stored form.
-    pub(crate) fn as_recorded(&self, types: &ErrorTypes) -> (Payload, Self) {
-        let payload = self.record(types);
-        let read = Self::recorded(&payload);
-        (payload, read)
-    }
 }
 
-/// The start of a text that is too long, and how long it was.
+/// The start of a text that is too long, and how long it was; `most` bytes in all, so that it is cut once.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    format!("{}… (cut from {} bytes)", &text[..text.floor_char_boundary(most)], text.len())
+    format!("{}… (cut from {} bytes)", &text[..text.floor_char_boundary(most - NOTE_BYTES)], text.len())
 }

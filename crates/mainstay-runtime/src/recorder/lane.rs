@@ -173,14 +173,14 @@ impl Lane {
         self.mailbox.answered.notify_waiters();
     }
 
-    /// Whether the lane is over; where nothing waits, the next unit rings.
+    /// Whether the lane is over; where nothing could go now, the next unit rings.
     fn ends(&self) -> bool {
         let mut mail = self.mailbox.lock();
-        if !mail.inbox.is_empty() || !self.waiting.is_empty() || !self.aside.units.is_empty() {
+        if !mail.inbox.is_empty() || !self.waiting.is_empty() {
             return false;
         }
         mail.resting = true;
-        mail.ended = mail.stopped.is_some();
+        mail.ended = mail.stopped.is_some() && self.aside.units.is_empty();
         mail.ended
     }
 
@@ -192,7 +192,7 @@ impl Lane {
         match &self.trouble {
             Some(trouble) if self.stopped.is_none() => {
                 let pressed = self.waiting.iter().any(|entry| entry.deadline.is_some());
-                Some(trouble.due(pressed))
+                Some(trouble.due(self.aside.ids.len(), pressed))
             }
             _ => Some(Monotonic::default()),
         }
@@ -307,7 +307,9 @@ impl Lane {
 
     /// Sets the workflow of the first unit aside, so that what its units do to the store stops nobody else.
     fn set_aside(&mut self) {
-        let Some(id) = self.waiting.front().filter(|entry| entry.is_open()).map(|entry| entry.id.clone()) else { return };
+        let Some(id) = self.waiting.front().filter(|entry| entry.is_open()).map(|entry| entry.id.clone()) else {
+            return;
+        };
         let (aside, others): (VecDeque<_>, _) = self.waiting.drain(..).partition(|entry| entry.id == id);
         self.waiting = others;
         self.aside.units.extend(aside);

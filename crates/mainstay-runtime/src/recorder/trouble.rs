@@ -18,8 +18,8 @@ pub(super) const PRESSED: Duration = Duration::from_secs(1);
 /// Jitter of a pause, so that processes that lost one store do not come back in step.
 pub(super) const JITTER: (f64, f64) = (0.75, 1.25);
 
-/// Failures in a row after which units are no longer blamed for them but the store is: a pause before each further try.
-const BLAMED: u32 = 3;
+/// Workflows that fail one after the other until the store is blamed instead of them: a pause before each further try.
+const BLAMED: usize = 3;
 
 /// A run of failures.
 pub(super) struct Trouble {
@@ -46,10 +46,10 @@ impl Trouble {
         Self { error, failures, since, failed: now, base, pause: rng.jitter(base, JITTER.0, JITTER.1) }
     }
 
-    /// When the store is asked again: at once as long as units are blamed and not the store, otherwise after a pause, which is
-    /// short when `pressed`, that is when somebody waits who will not wait for ever.
-    pub(super) fn due(&self, pressed: bool) -> Monotonic {
-        if is_doubtful(self.error.kind()) && self.failures < BLAMED {
+    /// When the store is asked again. `aside` workflows are blamed for the failures; `pressed` is that somebody waits who will
+    /// not wait for ever.
+    pub(super) fn due(&self, aside: usize, pressed: bool) -> Monotonic {
+        if is_doubtful(self.error.kind()) && aside < BLAMED {
             return self.failed;
         }
         self.failed + if pressed { self.pause.min(PRESSED) } else { self.pause }

@@ -1,0 +1,114 @@
+//! Branches: parts of a body that go on beside it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use crate::ctx::{Branch, Ctx, InStep};
+use crate::error::{Error, Result};
+use crate::execution::Execution;
+use crate::guard::{self, Guarded, Scope};
+
+/// Positions of a branch, unless set.
+const POSITIONS: i32 = 1024;
+
+/// A branch of a body; awaiting it gives its result.
+///
+/// It goes on when this is dropped, and ends with the body: one that is not awaited may be cut off.
+#[must_use = "a branch ends with the body: await it"]
+pub struct Spawned<T> {
+    receiver: Option<oneshot::Receiver<Result<T>>>,
+    refused: Option<Error>,
+    exec: Arc<Execution>,
+    block: Option<Block>,
+}
+
+/// The positions that a branch has taken from its parent.
+struct Block {
+    parent: Arc<Branch>,
+    own: Arc<Branch>,
+    from: i32,
+}
+
+impl Ctx {
+    /// Starts a part of the body that goes on beside it, with a context and positions of its own.
+    ///
+    /// The branch takes a block of 1,024 positions when it is made, so that its calls replay in whatever order the branches
+    /// were polled; [`Spawned::positions`] sets another size. It runs on the task of the body, and is dropped with it.
+    pub fn spawn<T, F, Fut>(&self, body: F) -> Spawned<T>
+    where
+        F: FnOnce(Ctx) -> Fut,
+        Fut: Future<Output = Result<T>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let exec = self.exec.clone();
+        let taken = self.place("ctx.spawn", InStep::Refused).and_then(|_| self.branch.take(POSITIONS));
+        let from = match taken {
+            Ok(from) => from,
+            Err(error) => {
+                return Spawned { receiver: None, refused: Some(error), exec, block: None };
+            }
+        };
+        let own = Branch::new(from, from + POSITIONS);
+        let ctx = Ctx { exec: exec.clone(), branch: own.clone() };
+        let scope = Scope { ctx: ctx.clone(), step: None };
+        let (sender, receiver) = oneshot::channel();
+        let body = Guarded::new(scope.clone(), guard::within(scope, || body(ctx)));
+        exec.add_branch(Box::pin(async move {
+            let result = body.await;
+            // An error means that nobody awaits the branch.
+            let _ = sender.send(result);
+        }));
+        let block = Some(Block { parent: self.branch.clone(), own, from });
+        Spawned { receiver: Some(receiver), refused: None, exec, block }
+    }
+}
+
+impl<T> Spawned<T> {
+    /// Sets how many durable calls the branch may make, its own branches' included. To be said at once, before the body
+    /// makes its next call.
+    pub fn positions(mut self, positions: u32) -> Self {
+        let Some(Block { parent, own, from }) = &self.block else { return self };
+        let wanted = i32::try_from(positions).ok().and_then(|count| from.checked_add(count));
+        match wanted {
+            Some(wanted) if parent.resize(from + POSITIONS, wanted) => own.set_end(wanted),
+            _ => {
+                let text = "positions of a branch: say it before the next call, and not more than are left";
+                self.refused = Some(Error::refused(text.to_owned()));
+            }
+        }
+        self
+    }
+}
+
+impl<T> Future for Spawned<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(error) = self.refused.take() {
+            return Poll::Ready(Err(error));
+        }
+        let Some(receiver) = self.receiver.as_mut() else {
+            return Poll::Ready(Err(Error::refused("a branch was awaited again after its result".to_owned())));
+        };
+        match Pin::new(receiver).poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(result) => {
+                self.receiver = None;
+                Poll::Ready(result.unwrap_or_else(|_| Err(Error::bug("a branch ended without a result".to_owned()))))
+            }
+        }
+    }
+}
+
+impl<T> Unpin for Spawned<T> {}
+
+impl<T> fmt::Debug for Spawned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawned").field("workflow", &self.exec.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! Durable calls in two halves: run yields a value and what is to be written, commit writes it.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::sync::Arc;
+
+use mainstay_env::BoxFuture;
+use mainstay_store::{Position, RecordedStep, StepName, StepOutput, StepResult, StepRow, Unit, WorkflowId, wire};
+
+use crate::codec::DecodeError;
+use crate::error::{Error, Result};
+use crate::execution::{Execution, Wrote, unacceptable};
+use crate::journal::{CallKind, Expect};
+
+/// Reads a recorded form; the outer error says that it cannot be read.
+pub(crate) type Read<T> = fn(&StepResult) -> Result<Result<T>, DecodeError>;
+
+/// What the first half of a call came to.
+pub(crate) enum Ran<T> {
+    /// Nothing is to be written: it was recorded before, or is not recorded at all.
+    Now(Result<T>),
+    /// The row is to be written, and its recorded form is the value.
+    Row(Row<T>),
+}
+
+/// A checkpoint that is not written yet.
+pub(crate) struct Row<T> {
+    pub(crate) exec: Arc<Execution>,
+    pub(crate) row: StepRow,
+    /// The workflow that the call awaited.
+    pub(crate) awaited: Option<WorkflowId>,
+    pub(crate) read: Read<T>,
+}
+
+impl<T> Row<T> {
+    /// Writes the row, with what else is in `unit`.
+    pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
+        let Self { exec, row, awaited, read } = self;
+        let unit = unit.step(row.clone());
+        match exec.commit(unit).await {
+            Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
+            Wrote::Recorded(rows) => {
+                let kind = awaited.as_ref().map_or(CallKind::Step, CallKind::Await);
+                let expect = Expect { position: row.position, name: &row.name, kind };
+                let stored = exec.reread(expect, rows).await;
+                recorded_form(&exec, &row.name, row.position, &stored.result, read).await
+            }
+            Wrote::Refused(why) => exec.park(Error::bug(format!("a row without effects was refused: {why:?}"))).await,
+            Wrote::Invalid(error) => {
+                let failure = Error::bad_output(unacceptable(&error).message().to_owned());
+                let mut failed = row;
+                failed.output = StepOutput::Failure(exec.shared.record(&failure));
+                Box::pin(Row { exec, row: failed, awaited, read }.commit_failure()).await
+            }
+        }
+    }
+
+    /// Writes a row that replaces one which could not be written.
+    async fn commit_failure(self) -> Result<T> {
+        let Self { exec, row, read, .. } = self;
+        match exec.commit(Unit::by(&exec.fence).step(row.clone())).await {
+            Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
+            Wrote::Recorded(rows) => {
+                let expect = Expect { position: row.position, name: &row.name, kind: CallKind::Step };
+                let stored = exec.reread(expect, rows).await;
+                recorded_form(&exec, &row.name, row.position, &stored.result, read).await
+            }
+            Wrote::Refused(_) | Wrote::Invalid(_) => {
+                exec.park(Error::bug(format!("the row of {:?} cannot be written", row.name))).await
+            }
+        }
+    }
+}
+
+/// A row's output as it will be read.
+fn form(output: &StepOutput) -> StepResult {
+    match output {
+        StepOutput::Value(payload) => StepResult::Value(payload.clone()),
+        StepOutput::Failure(payload) => StepResult::Failure(payload.clone()),
+        StepOutput::Nothing | StepOutput::WakeIn(_) | StepOutput::Answer(_) => StepResult::Nothing,
+    }
+}
+
+/// Reads a recorded form; one that cannot be read sets the workflow aside.
+pub(crate) async fn recorded_form<T>(
+    exec: &Execution,
+    name: &StepName,
+    position: Position,
+    result: &StepResult,
+    read: Read<T>,
+) -> Result<T> {
+    match read(result) {
+        Ok(value) => value,
+        Err(error) => {
+            let reason = format!("what {name:?} recorded at position {position} cannot be read: {error}");
+            exec.park(Error::mismatch(reason)).await
+        }
+    }
+}
+
+/// Replays a recorded call.
+pub(crate) async fn replayed<T>(exec: &Execution, row: &RecordedStep, read: Read<T>) -> Ran<T> {
+    Ran::Now(recorded_form(exec, &row.name, row.position, &row.result, read).await)
+}
+
+/// A checkpoint's row in our codec.
+pub(crate) fn row(position: Position, name: impl Into<StepName>, output: StepOutput) -> StepRow {
+    let row = StepRow::new(position, name, output);
+    match row.output {
+        StepOutput::Nothing => row,
+        _ => row.codec(wire::PORTABLE_JSON),
+    }
+}
+
+/// A durable call that was made and not run yet. Awaiting it runs it and commits; a race commits for it.
+///
+/// Dropped before it has committed, it leaves nothing.
+#[must_use = "a durable call does nothing until it is awaited, but has spent its position"]
+pub struct Call<'a, T> {
+    pub(crate) run: BoxFuture<'a, Ran<T>>,
+}
+
+impl<'a, T: Send + 'a> Call<'a, T> {
+    pub(crate) fn new(run: impl Future<Output = Ran<T>> + Send + 'a) -> Self {
+        Self { run: Box::pin(run) }
+    }
+
+    /// Both halves.
+    pub(crate) async fn complete(self) -> Result<T> {
+        match self.run.await {
+            Ran::Now(result) => result,
+            Ran::Row(row) => {
+                let unit = Unit::by(&row.exec.fence);
+                row.commit(unit).await
+            }
+        }
+    }
+}
+
+impl<'a, T: Send + 'a> IntoFuture for Call<'a, T> {
+    type Output = Result<T>;
+    type IntoFuture = BoxFuture<'a, Result<T>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.complete())
+    }
+}
+
+impl<T> fmt::Debug for Call<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! The context: what a body holds to make durable calls.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use mainstay_store::{Position, WorkflowId};
+
+use crate::error::{Error, Result};
+use crate::execution::Execution;
+use crate::guard;
+
+/// The context of one execution, given to its body. A cheap clone.
+///
+/// Everything durable goes through it. A call takes its position when it is made, in program order, and is replayed from
+/// there; so a body must make the same calls in the same order whenever it runs from the top.
+#[derive(Clone)]
+pub struct Ctx {
+    pub(crate) exec: Arc<Execution>,
+    pub(crate) branch: Arc<Branch>,
+}
+
+/// The positions of the body, or of one branch of it.
+pub(crate) struct Branch {
+    next: AtomicI32,
+    end: AtomicI32,
+}
+
+impl Branch {
+    pub(crate) fn new(from: i32, end: i32) -> Arc<Self> {
+        Arc::new(Self { next: AtomicI32::new(from), end: AtomicI32::new(end) })
+    }
+
+    /// Takes `count` positions and gives the first.
+    pub(crate) fn take(&self, count: i32) -> Result<i32> {
+        let end = self.end.load(Ordering::Relaxed);
+        let fits = |next: i32| next.checked_add(count).filter(|after| *after <= end);
+        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|next| {
+            Error::refused(format!("no position is left after {next}: give the branch more with `.positions(n)`"))
+        })
+    }
+
+    /// Makes the block that ends at `from` the end of this branch's taken positions longer or shorter, unless another was
+    /// taken since.
+    pub(crate) fn resize(&self, taken_to: i32, wanted: i32) -> bool {
+        wanted <= self.end.load(Ordering::Relaxed)
+            && self.next.compare_exchange(taken_to, wanted, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn set_end(&self, end: i32) {
+        self.end.store(end, Ordering::Relaxed);
+    }
+}
+
+/// Where a call was made, which decides what it does.
+pub(crate) enum Made {
+    /// By the body or a branch: recorded at this position.
+    At(Ctx, Position),
+    /// In a step of the same execution: part of the step, not recorded.
+    Inside,
+    /// Where it may not be made.
+    Refused(Error),
+}
+
+/// What a call does inside a step of its own execution.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InStep {
+    /// It runs as a part of the step.
+    Runs,
+    /// It is refused.
+    Refused,
+}
+
+impl Ctx {
+    /// The context of a body at its start.
+    pub(crate) fn of(exec: Arc<Execution>) -> Self {
+        Self { exec, branch: Branch::new(0, i32::MAX) }
+    }
+
+    /// Id of the workflow.
+    #[must_use]
+    pub fn workflow_id(&self) -> &WorkflowId {
+        &self.exec.id
+    }
+
+    /// Name of the workflow's function.
+    #[must_use]
+    pub fn workflow_name(&self) -> &str {
+        self.exec.name.as_str()
+    }
+
+    /// How many executions of this workflow have begun since it was submitted or resumed, this one included.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.exec.attempts
+    }
+
+    /// Judges where a call that is made now stands, and takes its positions.
+    pub(crate) fn make(&self, call: &str, positions: i32, in_step: InStep) -> Made {
+        match self.place(call, in_step) {
+            Ok(true) => Made::Inside,
+            Ok(false) => match self.branch.take(positions) {
+                Ok(position) => Made::At(self.clone(), Position(position)),
+                Err(error) => Made::Refused(error),
+            },
+            Err(error) => Made::Refused(error),
+        }
+    }
+
+    /// Whether code that runs now is inside a step of this execution; an error where it is no code of this context.
+    pub(crate) fn place(&self, call: &str, in_step: InStep) -> Result<bool> {
+        let Some(scope) = guard::current() else {
+            return Err(Error::refused(format!(
+                "{call} was called outside the body of workflow {}: a task or thread that it spawned cannot be replayed; \
+                 use ctx.spawn",
+                self.exec.id
+            )));
+        };
+        if scope.ctx.exec.serial != self.exec.serial {
+            return Err(Error::refused(format!(
+                "{call} was called with the context of workflow {} in the body of workflow {}",
+                self.exec.id, scope.ctx.exec.id
+            )));
+        }
+        if let Some(step) = &scope.step {
+            return match in_step {
+                InStep::Runs => Ok(true),
+                InStep::Refused => {
+                    Err(Error::refused(format!("{call} was called inside the step {step:?}: call it in the body")))
+                }
+            };
+        }
+        if !Arc::ptr_eq(&scope.ctx.branch, &self.branch) {
+            return Err(Error::refused(format!(
+                "{call} was called with a context of another branch: use the one that ctx.spawn gives to its body"
+            )));
+        }
+        Ok(false)
+    }
+}
+
+impl fmt::Debug for Ctx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ctx").field("workflow", &self.exec.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,309 @@
+//! The driver of one execution: it polls the body and its branches, and writes how they end.
+
+use std::any::Any;
+use std::future::Future;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{FuturesUnordered, Stream};
+use mainstay_env::BoxFuture;
+use mainstay_queue::Slot;
+use mainstay_store::{CodecName, Input, Outcome, Payload, ReadSteps, Standing, Steps, StoreError, Unit};
+
+use crate::ctx::Ctx;
+use crate::error::{Error, Result};
+use crate::execution::{Execution, Stop, Wrote};
+use crate::guard::{self, Scope};
+use crate::registry::Erased;
+use crate::shared::Shared;
+
+/// All that a driver needs besides the execution.
+pub(crate) struct Start {
+    pub(crate) body: Erased,
+    pub(crate) input: Input,
+    pub(crate) codec: Option<CodecName>,
+    /// Recorded steps that did not fit into the claim's reply begin here.
+    pub(crate) more: Option<mainstay_store::Position>,
+    pub(crate) steps: Vec<mainstay_store::RecordedStep>,
+    pub(crate) slot: Slot,
+}
+
+/// How a body ended.
+enum End {
+    Returned(Result<Payload>),
+    Panicked(String),
+    Stopped(Stop),
+}
+
+/// Keeps an execution in the table of running ones until it ends, in whatever way.
+struct Entry {
+    shared: Arc<Shared>,
+    exec: Arc<Execution>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.shared.leave(&self.exec);
+    }
+}
+
+/// Runs an execution to its end.
+pub(crate) async fn drive(exec: Arc<Execution>, start: Start) {
+    let entry = Entry { shared: exec.shared.clone(), exec: exec.clone() };
+    let Start { body, input, codec, more, steps, slot } = start;
+    // Asked once the table names this execution: whoever takes the row from it from now on finds it there.
+    if !slot.is_current() {
+        return;
+    }
+    let end = match page_in(&exec, input, more, steps).await {
+        Ok(input) => {
+            let ctx = Ctx::of(exec.clone());
+            let scope = Scope { ctx: ctx.clone(), step: None };
+            let future = guard::within(scope.clone(), || body(ctx, (input, codec)));
+            Drive {
+                exec: exec.clone(),
+                scope,
+                body: future,
+                branches: FuturesUnordered::new(),
+                warned: false,
+                paused: false,
+            }
+            .run(&slot)
+            .await
+        }
+        Err(stop) => End::Stopped(stop),
+    };
+    slot.resume();
+    finish(&exec, end).await;
+    // The place is free once the outcome stands and the table no longer names the execution.
+    drop(entry);
+    drop(slot);
+}
+
+/// Reads what did not fit into the claim's reply, before the first step.
+async fn page_in(
+    exec: &Execution,
+    input: Input,
+    more: Option<mainstay_store::Position>,
+    mut steps: Vec<mainstay_store::RecordedStep>,
+) -> Result<Option<Payload>, Stop> {
+    let mut next = more;
+    while let Some(from) = next {
+        let page =
+            patiently(exec, || exec.shared.store.workflow_steps(ReadSteps::new(exec.id.clone()).from(from))).await?;
+        next = match &page {
+            Steps::Complete(_) => None,
+            Steps::Partial { next, .. } => Some(*next),
+        };
+        steps.extend_from_slice(page.here());
+    }
+    if more.is_some() {
+        exec.paged_in(steps);
+    }
+    match input {
+        Input::Missing => Ok(None),
+        Input::Inline(payload) => Ok(Some(payload)),
+        Input::Deferred { .. } => patiently(exec, || exec.shared.store.workflow_input(&exec.id)).await,
+    }
+}
+
+/// Reads until the store answers; a row that is gone, or an execution that is stopped, ends it.
+async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+    exec: &Execution,
+    mut read: impl FnMut() -> F,
+) -> Result<T, Stop> {
+    let mut wait = std::time::Duration::from_millis(100);
+    loop {
+        let answer = {
+            let mut reading = std::pin::pin!(read());
+            poll_fn(|cx| match exec.stopped(cx.waker()) {
+                Some(stop) => Poll::Ready(Err(stop)),
+                None => reading.as_mut().poll(cx).map(Ok),
+            })
+            .await?
+        };
+        match answer {
+            Ok(value) => return Ok(value),
+            Err(error) if error.kind() == mainstay_store::ErrorKind::NotFound => {
+                return Err(Stop::Superseded(Standing::Gone));
+            }
+            Err(error) if exec.shared.is_stopping() => {
+                tracing::debug!(workflow = %exec.id, %error, "read given up");
+                return Err(Stop::GivenUp);
+            }
+            Err(error) => tracing::warn!(workflow = %exec.id, %error, "reading what is recorded failed, tried again"),
+        }
+        exec.shared.env.sleep(wait).await;
+        wait = (wait * 2).min(std::time::Duration::from_secs(5));
+    }
+}
+
+struct Drive {
+    exec: Arc<Execution>,
+    scope: Scope,
+    body: BoxFuture<'static, Result<Payload>>,
+    branches: FuturesUnordered<BoxFuture<'static, ()>>,
+    warned: bool,
+    paused: bool,
+}
+
+impl Drive {
+    async fn run(mut self, slot: &Slot) -> End {
+        let exec = self.exec.clone();
+        let mut deadline = exec.deadline.map(|at| exec.shared.env.sleep(exec.until(at)));
+        let end = poll_fn(|cx| {
+            if let Some(stop) = exec.stopped(cx.waker()) {
+                return Poll::Ready(End::Stopped(stop));
+            }
+            if let Poll::Ready(end) = self.poll_all(cx) {
+                return Poll::Ready(end);
+            }
+            if let Some(timer) = deadline.as_mut()
+                && timer.as_mut().poll(cx).is_ready()
+            {
+                return Poll::Ready(End::Stopped(Stop::Deadline));
+            }
+            self.place(slot);
+            Poll::Pending
+        })
+        .await;
+        // What the body holds may run code when it is dropped, which may panic like any other.
+        let dropped = catch_unwind(AssertUnwindSafe(move || drop(self)));
+        match (dropped, end) {
+            (Err(panic), End::Returned(_)) => End::Panicked(panic_text(&*panic)),
+            (_, end) => end,
+        }
+    }
+
+    /// Polls the body, then its branches; again when a branch was added.
+    fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            let scope = self.scope.clone();
+            let polled = catch_unwind(AssertUnwindSafe(|| guard::within(scope, || self.body.as_mut().poll(cx))));
+            match polled {
+                Err(panic) => return Poll::Ready(End::Panicked(panic_text(&*panic))),
+                Ok(Poll::Ready(result)) => return Poll::Ready(End::Returned(result)),
+                Ok(Poll::Pending) => {}
+            }
+            self.branches.extend(self.exec.new_branches());
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                while let Poll::Ready(Some(())) = Pin::new(&mut self.branches).poll_next(cx) {}
+            }));
+            if let Err(panic) = polled {
+                return Poll::Ready(End::Panicked(panic_text(&*panic)));
+            }
+            // A call that met its end inside the poll stops here, before anything else runs.
+            if let Some(stop) = self.exec.stopped(cx.waker()) {
+                return Poll::Ready(End::Stopped(stop));
+            }
+            let added = self.exec.new_branches();
+            if added.is_empty() {
+                return Poll::Pending;
+            }
+            self.branches.extend(added);
+        }
+    }
+
+    /// Gives the place back while all that the body waits for is durable, and warns once of other waits.
+    fn place(&mut self, slot: &Slot) {
+        let only_waits = self.exec.only_waits();
+        if only_waits != self.paused {
+            self.paused = only_waits;
+            if only_waits { slot.pause() } else { slot.resume() }
+        }
+        if !self.warned && self.exec.no_call_pending() {
+            self.warned = true;
+            tracing::warn!(
+                workflow = %self.exec.id,
+                name = %self.exec.name,
+                "the body waits for something that is no durable call: it will wait again in every execution"
+            );
+        }
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "a panic without a text".to_owned(),
+    }
+}
+
+/// Writes how an execution ended, and tells who waits for it here.
+async fn finish(exec: &Arc<Execution>, end: End) {
+    let outcome = match end {
+        End::Returned(Ok(payload)) => Outcome::Success(payload),
+        End::Returned(Err(error)) => Outcome::Error(exec.shared.record(&error)),
+        End::Panicked(text) => {
+            tracing::error!(workflow = %exec.id, name = %exec.name, panic = %text, "workflow panicked");
+            Outcome::Error(exec.shared.record(&Error::panic(text)))
+        }
+        End::Stopped(Stop::Deadline) => {
+            exec.clear_stop();
+            Outcome::Cancelled
+        }
+        End::Stopped(Stop::Parked(reason)) => {
+            tracing::warn!(workflow = %exec.id, name = %exec.name, reason = %reason, "workflow set aside");
+            exec.clear_stop();
+            Outcome::Parked(exec.shared.record(&reason))
+        }
+        End::Stopped(Stop::Superseded(standing)) => return superseded(exec, standing),
+        End::Stopped(Stop::Evicted | Stop::GivenUp) => return,
+    };
+    if matches!(outcome, Outcome::Success(_)) {
+        for (position, name) in exec.unasked() {
+            tracing::warn!(workflow = %exec.id, %position, step = %name, "recorded, but the body did not ask for it");
+        }
+    }
+    exec.ending.store(true, Ordering::Relaxed);
+    let unit = Unit::by(&exec.fence).outcome(outcome.clone());
+    match exec.conclude(unit).await {
+        Some(Wrote::Done(_)) => exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome)),
+        Some(Wrote::Invalid(error)) => {
+            let failure = exec.shared.record(&crate::execution::unacceptable(&error));
+            let outcome = Outcome::Error(failure);
+            if let Some(Wrote::Done(_)) = exec.conclude(Unit::by(&exec.fence).outcome(outcome.clone())).await {
+                exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The row has left this execution: what it became is what waiters get.
+fn superseded(exec: &Execution, standing: Standing) {
+    tracing::debug!(workflow = %exec.id, "execution superseded");
+    if matches!(standing, Standing::Ended(_)) {
+        exec.shared.hub.settle(&exec.id, &standing);
+    }
+}
+
+impl Execution {
+    /// Writes the outcome; `None` when the execution had lost the row, or the store was given up.
+    async fn conclude(&self, unit: Unit) -> Option<Wrote> {
+        let mut writing = std::pin::pin!(self.commit(unit));
+        // A write that meets the end of the execution does not come back: the reason is in the state.
+        let result = poll_fn(|cx| match writing.as_mut().poll(cx) {
+            Poll::Ready(wrote) => Poll::Ready(Ok(wrote)),
+            Poll::Pending => match self.stopped(cx.waker()) {
+                Some(stop) => Poll::Ready(Err(stop)),
+                None => Poll::Pending,
+            },
+        })
+        .await;
+        match result {
+            Ok(wrote) => Some(wrote),
+            Err(Stop::Superseded(standing)) => {
+                superseded(self, standing);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A running engine.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mainstay_env::Tasks;
+use mainstay_queue::Stats;
+use mainstay_store::{Effect, ExecutorId, Refusal, Store, Unit, UnitReply, WorkflowId};
+use serde::de::DeserializeOwned;
+
+use crate::builder::Builder;
+use crate::error::{Error, Result};
+use crate::guard;
+use crate::handle::Handle;
+use crate::invocation::{Invocation, Target};
+use crate::recorder::Patience;
+use crate::registry::IntoRegistration;
+use crate::shared::Shared;
+use crate::start::{PATIENCE, Start};
+use crate::workflow::Workflow;
+
+/// How long a shutdown waits, after its limit, for bodies that were dropped and writes that are out.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A running engine: it runs what is started and enqueued for its application. A cheap clone.
+///
+/// It works until [`Engine::shutdown`]; what is left then is continued by another process, or the next launch.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+}
+
+/// What can be an engine's store: a backend by value, or an `Arc` of one.
+///
+/// `M` tells them apart and is always inferred.
+pub trait IntoStore<M> {
+    /// The store as the engine holds it.
+    #[doc(hidden)]
+    fn into_store(self) -> Arc<dyn Store>;
+}
+
+impl IntoStore<Arc<dyn Store>> for Arc<dyn Store> {
+    fn into_store(self) -> Arc<dyn Store> {
+        self
+    }
+}
+
+impl<S: Store + 'static> IntoStore<Arc<S>> for Arc<S> {
+    fn into_store(self) -> Arc<dyn Store> {
+        self
+    }
+}
+
+impl<S: Store + 'static> IntoStore<()> for S {
+    fn into_store(self) -> Arc<dyn Store> {
+        Arc::new(self)
+    }
+}
+
+impl Engine {
+    /// Begins to build an engine over a store.
+    pub fn builder<M>(store: impl IntoStore<M>) -> Builder {
+        Builder::new(store.into_store())
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks) -> Self {
+        Self { shared, tasks }
+    }
+
+    /// Starts a workflow here at once, or enqueues it; gives its handle when its row is stored.
+    ///
+    /// An id that exists is joined. Errors: `Refused` for what cannot be started, `Conflict` when the id or key belongs to
+    /// another workflow, `Unavailable` when the store does not answer for 30 s: it may have been started then.
+    pub fn start<W: Target>(&self, invocation: Invocation<W>) -> Start<W> {
+        Start::by_engine(&self.shared, invocation)
+    }
+
+    /// The handle of a workflow by its function and id. Reads nothing.
+    pub fn handle<M, F>(&self, _workflow: F, id: impl Into<WorkflowId>) -> Handle<<F::Workflow as Workflow>::Output>
+    where
+        F: IntoRegistration<M>,
+        F::Workflow: Workflow,
+    {
+        self.handle_of(id)
+    }
+
+    /// The handle of a workflow by its id alone. Reads nothing.
+    pub fn handle_of<T: DeserializeOwned + Send + 'static>(&self, id: impl Into<WorkflowId>) -> Handle<T> {
+        Handle::new(self.shared.clone(), id.into(), None)
+    }
+
+    /// Enqueues a workflow that was cancelled or set aside again, from its last finished step and with all its attempts.
+    ///
+    /// One that waits on a queue is moved to the internal queue. Errors: `NotFound`; `Conflict` when it runs or has ended
+    /// with a value or an error; `Unavailable`.
+    pub async fn resume(&self, id: impl Into<WorkflowId>) -> Result<()> {
+        if let Some(scope) = guard::current() {
+            let own = &scope.ctx.exec.id;
+            return Err(Error::refused(format!("engine.resume was called in the body of workflow {own}")));
+        }
+        let id = id.into();
+        let status = self.handle_of::<()>(&id).row().await?.status;
+        if matches!(status, mainstay_store::Status::Success | mainstay_store::Status::Error) {
+            return Err(Error::conflict(format!("workflow {id} has ended: {status}")));
+        }
+        let unit = Unit::new().effect(Effect::Resume { ids: vec![id.clone()], queue: None, force: false });
+        unit.check(&self.shared.bounds).map_err(|error| Error::refused(error.to_string()))?;
+        match self.shared.recorder.commit(&id, unit, Patience::For(PATIENCE)).await.map_err(Error::store)?.reply {
+            UnitReply::Done { .. } => Ok(()),
+            UnitReply::Refused { why: Refusal::Missing(id), .. } => Err(Error::not_found(&id)),
+            UnitReply::Refused { why: Refusal::Running(id), .. } => {
+                Err(Error::conflict(format!("workflow {id} is running")))
+            }
+            other => Err(Error::bug(format!("the store answered a resume with {other:?}"))),
+        }
+    }
+
+    /// The store, as the engine uses it.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// The executor's id; it changes when the lease was lost.
+    #[must_use]
+    pub fn executor_id(&self) -> ExecutorId {
+        self.shared.dispatch().map_or_else(|| "none".into(), mainstay_queue::Dispatch::executor)
+    }
+
+    /// The numbers of the queue engine as they are now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.dispatch().map(mainstay_queue::Dispatch::stats).unwrap_or_default()
+    }
+
+    /// Takes no more work, waits up to `limit` for what runs, and drops the rest, which stays as it was recorded and is
+    /// continued by another process or the next launch.
+    ///
+    /// Returns within two seconds of the limit even when the store hangs. Again it does nothing. Errors: `Refused` in a body.
+    pub async fn shutdown(&self, limit: Duration) -> Result<()> {
+        if let Some(scope) = guard::current() {
+            let own = &scope.ctx.exec.id;
+            return Err(Error::refused(format!("engine.shutdown was called in the body of workflow {own}")));
+        }
+        if self.shared.stopping.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Some(dispatch) = self.shared.dispatch() {
+            dispatch.shutdown(limit).await;
+        }
+        let env = &self.shared.env;
+        let _ = env.timeout(GRACE, self.shared.recorder.flushed()).await;
+        self.shared.recorder.stop();
+        self.shared.hub.close();
+        self.shared.bodies.close();
+        self.shared.bodies.abort_all();
+        self.shared.bodies.drain(env.deadline(GRACE)).await;
+        self.tasks.close();
+        self.tasks.abort_all();
+        self.tasks.drain(env.deadline(GRACE)).await;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("app", &self.shared.app)
+            .field("version", &self.shared.version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,366 @@
+//! Handles: what a program holds of a workflow.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use mainstay_env::BoxFuture;
+use mainstay_store::{
+    Outcome, Position, Standing, Status, StepOutput, StepResult, Unit, UnitReply, WorkflowId, WorkflowRow,
+};
+use serde::de::DeserializeOwned;
+
+use crate::call::{Call, Ran, Row, replayed, row};
+use crate::codec::{self, DecodeError};
+use crate::ctx::{Ctx, InStep, Made};
+use crate::error::{Error, Result};
+use crate::execution::{Execution, Wrote, unacceptable};
+use crate::guard;
+use crate::journal::{CallKind, Expect};
+use crate::recorder::Patience;
+use crate::shared::Shared;
+use crate::sleep::record_wake;
+use crate::start::{PATIENCE, cancel};
+use crate::step;
+
+/// Name of the row of an awaited workflow.
+const GET_RESULT: &str = "DBOS.getResult";
+/// Name of the row of a status that was read.
+const GET_STATUS: &str = "DBOS.getStatus";
+/// Name of the row of a cancellation.
+const CANCEL: &str = "DBOS.cancelWorkflow";
+
+/// A workflow, by its id; `T` is what it returns. A cheap clone; dropping it changes nothing.
+///
+/// In a body, what a handle is asked is recorded, like every durable call; outside it is not.
+pub struct Handle<T> {
+    shared: Arc<Shared>,
+    id: WorkflowId,
+    /// The execution that made it, whose body alone may use it.
+    owner: Option<u64>,
+    value: PhantomData<fn() -> T>,
+}
+
+/// How a call on a handle stands: in a body, or outside.
+enum Use {
+    Body(Made),
+    Outside,
+}
+
+impl<T> Handle<T> {
+    pub(crate) fn new(shared: Arc<Shared>, id: WorkflowId, owner: Option<u64>) -> Self {
+        Self { shared, id, owner, value: PhantomData }
+    }
+
+    /// Id of the workflow.
+    #[must_use]
+    pub fn id(&self) -> &WorkflowId {
+        &self.id
+    }
+
+    /// The same workflow, with a result of another type.
+    #[must_use]
+    pub fn typed<U>(&self) -> Handle<U> {
+        Handle { shared: self.shared.clone(), id: self.id.clone(), owner: self.owner, value: PhantomData }
+    }
+
+    /// Where the workflow stands now. Errors: `NotFound`; `Unavailable` when the store does not answer.
+    pub fn status(&self) -> Call<'static, Status> {
+        let (place, shared, id) = (self.place("handle.status", InStep::Runs), self.shared.clone(), self.id.clone());
+        Call::new(async move {
+            match place {
+                Use::Outside | Use::Body(Made::Inside) => Ran::Now(status(&shared, &id).await),
+                Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
+                Use::Body(Made::At(ctx, position)) => status_in_body(ctx, position, id).await,
+            }
+        })
+    }
+
+    /// The stored row of the workflow: its status, times, queue and more. Not recorded: in a body, read it in a step.
+    ///
+    /// Errors: `NotFound`; `Unavailable` when the store does not answer.
+    pub async fn row(&self) -> Result<WorkflowRow> {
+        row_of(&self.shared, &self.id).await
+    }
+
+    /// Cancels the workflow unless it has ended: it is not run on after its next durable call.
+    ///
+    /// Cancelling what has ended, or does not exist, changes nothing. The workflows that it started go on.
+    pub fn cancel(&self) -> Call<'static, ()> {
+        let (place, shared, id) = (self.place("handle.cancel", InStep::Runs), self.shared.clone(), self.id.clone());
+        Call::new(async move {
+            match place {
+                Use::Outside | Use::Body(Made::Inside) => Ran::Now(cancel_outside(&shared, &id).await),
+                Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
+                Use::Body(Made::At(ctx, position)) => Ran::Now(cancel_in_body(&ctx, position, &id).await),
+            }
+        })
+    }
+
+    /// Judges where a call on this handle is made.
+    fn place(&self, call: &str, in_step: InStep) -> Use {
+        self.place_of(call, in_step, 1)
+    }
+
+    fn place_of(&self, call: &str, in_step: InStep, positions: i32) -> Use {
+        let scope = guard::current();
+        match (&scope, self.owner) {
+            (Some(scope), Some(owner)) if scope.ctx.exec.serial != owner => {
+                Use::Body(Made::Refused(Error::refused(format!("{call}: the handle belongs to another execution"))))
+            }
+            (Some(scope), _) => Use::Body(scope.ctx.make(call, positions, in_step)),
+            (None, Some(_)) => Use::Body(Made::Refused(Error::refused(format!(
+                "{call} was called outside the body that made the handle: a task or thread that it spawned cannot be \
+                 replayed; use ctx.spawn"
+            )))),
+            (None, None) => Use::Outside,
+        }
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> Handle<T> {
+    /// Waits for the result; again and again, if wanted.
+    ///
+    /// The workflow's error is given as it was recorded. Errors of its own: `Cancelled`, `Parked` when it was set aside,
+    /// `NotFound`, `Stopped` when this engine is shut down first.
+    pub fn result(&self) -> Wait<T> {
+        let place = self.place("handle.result", InStep::Runs);
+        Wait { handle: self.clone(), place, limit: None }
+    }
+
+    /// The await at a place that was taken before.
+    pub(crate) fn awaited(&self, made: Made, limit: Option<Limit>) -> Call<'static, T> {
+        let handle = self.clone();
+        Call::new(async move {
+            match made {
+                Made::Refused(error) => Ran::Now(Err(error)),
+                Made::Inside => Ran::Now(handle.outside(limit.map(|limit| limit.duration)).await),
+                Made::At(ctx, position) => handle.in_body(ctx, position, limit).await,
+            }
+        })
+    }
+
+    async fn outside(&self, limit: Option<Duration>) -> Result<T> {
+        let ended = self.shared.hub.ended(&self.shared, &self.id);
+        let ended = match limit {
+            None => ended.await,
+            Some(limit) => match self.shared.env.timeout(limit, ended).await {
+                Ok(ended) => ended,
+                Err(_) => return Err(timed_out(&self.id, limit)),
+            },
+        };
+        match form(&self.shared, &self.id, &ended.ok_or_else(Error::stopped)?) {
+            StepResult::Value(payload) => codec::decode(&payload).map_err(|error| {
+                Error::mismatch(format!("the result of workflow {} cannot be read: {error}", self.id))
+            }),
+            StepResult::Failure(payload) => Err(Error::recorded(&payload)),
+            StepResult::Nothing => Err(Error::bug("a workflow ended without a result".to_owned())),
+        }
+    }
+
+    async fn in_body(self, ctx: Ctx, position: Position, limit: Option<Limit>) -> Ran<T> {
+        let exec = ctx.exec.clone();
+        let name = GET_RESULT.into();
+        let kind = CallKind::Await(&self.id);
+        if let Some(recorded) = exec.ask(Expect { position, name: &name, kind }).await {
+            if let Some(Limit { at: Some(at), .. }) = limit {
+                // The limit's own row is asked for too, so that a replay asks for all that is recorded.
+                let _ =
+                    exec.ask(Expect { position: at, name: &crate::sleep::SLEEP.into(), kind: CallKind::Sleep }).await;
+            }
+            return replayed(&exec, &recorded, read).await;
+        }
+        let began = exec.shared.env.monotonic();
+        let standing = match limit {
+            Some(Limit { duration, at: Some(at) }) => {
+                let wake = record_wake(&ctx, at, duration).await;
+                let _waiting = exec.waiting();
+                let ended = std::pin::pin!(exec.shared.hub.ended(&exec.shared, &self.id));
+                match select(ended, exec.shared.env.sleep(exec.until(wake))).await {
+                    Either::Left((ended, _)) => Ok(ended),
+                    Either::Right(_) => Err(timed_out(&self.id, duration)),
+                }
+            }
+            _ => {
+                let _waiting = exec.waiting();
+                Ok(exec.shared.hub.ended(&exec.shared, &self.id).await)
+            }
+        };
+        let result = match standing {
+            Ok(Some(standing)) => form(&exec.shared, &self.id, &standing),
+            Err(error) => StepResult::Failure(exec.shared.record(&error)),
+            // The engine stops: the wait is not over.
+            Ok(None) => std::future::pending().await,
+        };
+        let output = match result {
+            StepResult::Value(payload) => StepOutput::Value(payload),
+            StepResult::Failure(payload) => StepOutput::Failure(payload),
+            StepResult::Nothing => StepOutput::Nothing,
+        };
+        let row = row(position, name, output).child(self.id.clone()).took(exec.shared.env.monotonic().since(began));
+        Ran::Row(Row { exec, row, awaited: Some(self.id), read })
+    }
+}
+
+fn timed_out(id: &WorkflowId, limit: Duration) -> Error {
+    Error::timeout(format!("workflow {id} did not end within {limit:?}"))
+}
+
+/// How a workflow ended, as a step's recorded form.
+fn form(shared: &Shared, id: &WorkflowId, standing: &Standing) -> StepResult {
+    let error = match standing {
+        Standing::Ended(Outcome::Success(payload)) => return StepResult::Value(payload.clone()),
+        Standing::Ended(Outcome::Error(payload)) => return StepResult::Failure(payload.clone()),
+        Standing::Ended(Outcome::Cancelled) => Error::cancelled(id),
+        Standing::Ended(Outcome::Parked(reason)) => Error::parked(id, Error::recorded(reason).message()),
+        Standing::Gone => Error::not_found(id),
+        Standing::Open(status) => Error::bug(format!("workflow {id} was told to have ended and is {status}")),
+    };
+    StepResult::Failure(shared.record(&error))
+}
+
+fn read<T: DeserializeOwned>(result: &StepResult) -> Result<Result<T>, DecodeError> {
+    step::read(result)
+}
+
+async fn row_of(shared: &Shared, id: &WorkflowId) -> Result<WorkflowRow> {
+    let rows = shared.store.workflow_rows(std::slice::from_ref(id)).await.map_err(Error::store)?;
+    rows.into_iter().next().flatten().ok_or_else(|| Error::not_found(id))
+}
+
+async fn status(shared: &Shared, id: &WorkflowId) -> Result<Status> {
+    row_of(shared, id).await.map(|row| row.status)
+}
+
+async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Status> {
+    let exec = ctx.exec.clone();
+    let _busy = ctx.exec.busy();
+    let name = GET_STATUS.into();
+    if let Some(recorded) = exec.ask(Expect { position, name: &name, kind: CallKind::Step }).await {
+        return replayed(&exec, &recorded, read_status).await;
+    }
+    let output = match status(&exec.shared, &id).await {
+        Ok(status) => exec.shared.encode(status.as_str()).map(StepOutput::Value),
+        Err(error) => Err(error),
+    };
+    let output = output.unwrap_or_else(|error| StepOutput::Failure(exec.shared.record(&error)));
+    let row = row(position, name, output);
+    Ran::Row(Row { exec, row, awaited: None, read: read_status })
+}
+
+fn read_status(result: &StepResult) -> Result<Result<Status>, DecodeError> {
+    let text: Result<String> = step::read(result)?;
+    Ok(text.and_then(|text| {
+        Status::parse(&text).ok_or_else(|| Error::bug(format!("recorded status {text:?} is not known")))
+    }))
+}
+
+async fn cancel_outside(shared: &Shared, id: &WorkflowId) -> Result<()> {
+    let unit = Unit::new().effect(cancel(id, false));
+    unit.check(&shared.bounds).map_err(|error| Error::refused(error.to_string()))?;
+    match shared.recorder.commit(id, unit, Patience::For(PATIENCE)).await.map_err(Error::store)?.reply {
+        UnitReply::Done { .. } => Ok(()),
+        other => Err(Error::bug(format!("the store answered a cancel with {other:?}"))),
+    }
+}
+
+async fn cancel_in_body(ctx: &Ctx, position: Position, id: &WorkflowId) -> Result<()> {
+    let exec = ctx.exec.clone();
+    if *id == exec.id {
+        return Err(Error::refused("a body cannot cancel its own workflow: return an error".to_owned()));
+    }
+    let name = CANCEL.into();
+    let expect = || Expect { position, name: &name, kind: CallKind::Effect };
+    if exec.ask(expect()).await.is_some() {
+        return Ok(());
+    }
+    let unit = Unit::by(&exec.fence).effect(cancel(id, false)).step(row(position, CANCEL, StepOutput::Answer(0)));
+    match exec.commit(unit).await {
+        Wrote::Done(_) => Ok(()),
+        Wrote::Recorded(rows) => {
+            exec.reread(expect(), rows).await;
+            Ok(())
+        }
+        Wrote::Invalid(error) => Err(unacceptable(&error)),
+        Wrote::Refused(why) => never_refused(&exec, &format!("{why:?}")).await,
+    }
+}
+
+async fn never_refused<T>(exec: &Execution, why: &str) -> T {
+    exec.park(Error::bug(format!("a cancel was refused: {why}"))).await
+}
+
+/// A wait for a result; awaiting it gives the result.
+#[must_use = "a wait does nothing until it is awaited"]
+pub struct Wait<T> {
+    handle: Handle<T>,
+    place: Use,
+    limit: Option<Limit>,
+}
+
+/// How long a wait lasts at most, and where a body records that.
+pub(crate) struct Limit {
+    duration: Duration,
+    at: Option<Position>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Wait<T> {
+    /// Waits this long at most, then gives an error of kind [`Timeout`](crate::ErrorKind::Timeout). The workflow goes on.
+    ///
+    /// In a body it takes a position of its own, and the limit counts on through restarts. To be said at once.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        let at = match &self.place {
+            Use::Body(Made::At(ctx, _)) => match ctx.make("handle.result", 1, InStep::Refused) {
+                Made::At(_, at) => Some(at),
+                Made::Inside => None,
+                Made::Refused(error) => {
+                    self.place = Use::Body(Made::Refused(error));
+                    None
+                }
+            },
+            _ => None,
+        };
+        self.limit = Some(Limit { duration: limit, at });
+        self
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> From<Wait<T>> for Call<'static, T> {
+    fn from(wait: Wait<T>) -> Self {
+        let Wait { handle, place, limit } = wait;
+        match place {
+            Use::Body(made) => handle.awaited(made, limit),
+            Use::Outside => handle.awaited(Made::Inside, limit),
+        }
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> IntoFuture for Wait<T> {
+    type Output = Result<T>;
+    type IntoFuture = BoxFuture<'static, Result<T>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Call::from(self).into_future()
+    }
+}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), id: self.id.clone(), owner: self.owner, value: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("workflow", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Wait<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait").field("workflow", &self.handle.id).finish_non_exhaustive()
+    }
+}

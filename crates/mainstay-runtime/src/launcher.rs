@@ -1,0 +1,103 @@
+//! Where the queue engine and direct starts hand executions over.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use mainstay_queue::{Launcher, Slot, Work};
+use mainstay_store::{
+    CodecName, Fence, Input, Payload, Position, RecordedStep, Registered, Standing, Status, Steps, WorkflowId,
+    WorkflowRow,
+};
+
+use crate::driver::{self, Start};
+use crate::execution::{Execution, Stop};
+use crate::registry::{Erased, Key};
+use crate::shared::Shared;
+
+/// The runtime as the queue engine sees it. The engine is made before the parts are complete, so they come later.
+pub(crate) struct Bodies {
+    registered: Arc<[Registered]>,
+    shared: OnceLock<Weak<Shared>>,
+}
+
+impl Bodies {
+    pub(crate) fn new(registered: Arc<[Registered]>) -> Arc<Self> {
+        Arc::new(Self { registered, shared: OnceLock::new() })
+    }
+
+    pub(crate) fn attach(&self, shared: &Arc<Shared>) {
+        // Set once, by the launch.
+        let _ = self.shared.set(Arc::downgrade(shared));
+    }
+
+    fn shared(&self) -> Option<Arc<Shared>> {
+        self.shared.get().and_then(Weak::upgrade)
+    }
+}
+
+impl std::fmt::Debug for Bodies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bodies").field("registered", &self.registered.len()).finish_non_exhaustive()
+    }
+}
+
+impl Launcher for Bodies {
+    fn registered(&self) -> Arc<[Registered]> {
+        self.registered.clone()
+    }
+
+    fn launch(&self, work: Work) {
+        let Some(shared) = self.shared() else { return };
+        let Work { claimed, slot, .. } = work;
+        let Some(body) = shared.registry.get(&Key::of(&claimed.row)) else {
+            // A claim names what is registered; a row of anything else is left to the audit.
+            tracing::error!(workflow = %claimed.row.id, name = %claimed.row.name, "claimed, but not registered");
+            return;
+        };
+        let (steps, more) = match claimed.steps {
+            Steps::Complete(steps) => (steps, None),
+            Steps::Partial { first, next } => (first, Some(next)),
+        };
+        let codec = claimed.row.codec.clone();
+        let begin = Begin { body, input: claimed.input, codec, steps, more, slot };
+        shared.begin(&claimed.row, claimed.fence, begin);
+    }
+
+    fn evict(&self, id: &WorkflowId) {
+        let exec = self.shared().and_then(|shared| shared.running_here(id));
+        if let Some(exec) = exec {
+            exec.stop(Stop::Evicted);
+            exec.shared.leave(&exec);
+        }
+    }
+}
+
+/// What an execution begins with.
+pub(crate) struct Begin {
+    pub(crate) body: Erased,
+    pub(crate) input: Input,
+    pub(crate) codec: Option<CodecName>,
+    pub(crate) steps: Vec<RecordedStep>,
+    pub(crate) more: Option<Position>,
+    pub(crate) slot: Slot,
+}
+
+impl Begin {
+    /// A workflow that was made just now.
+    pub(crate) fn fresh(body: Erased, input: Payload, codec: Option<CodecName>, slot: Slot) -> Self {
+        Self { body, input: Input::Inline(input), codec, steps: Vec::new(), more: None, slot }
+    }
+}
+
+impl Shared {
+    /// Starts the body of a row that this process holds.
+    pub(crate) fn begin(self: &Arc<Self>, row: &WorkflowRow, fence: Fence, begin: Begin) {
+        let Begin { body, input, codec, steps, more, slot } = begin;
+        let exec = Execution::new(self, row, fence, steps.clone());
+        if let Some(older) = self.enter(&exec) {
+            older.stop(Stop::Superseded(Standing::Open(Status::Pending)));
+        }
+        let start = Start { body, input, codec, more, steps, slot };
+        // Nobody waits for the task: its end is the outcome, and the group owns it.
+        drop(self.bodies.spawn(format!("{}/{}", row.name, row.id), driver::drive(exec, start)));
+    }
+}

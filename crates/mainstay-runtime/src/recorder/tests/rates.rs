@@ -1,0 +1,1 @@
+//! How fast a lane is; run by hand with `MAINSTAY_RATES=1` and `--release --nocapture`.

@@ -1,0 +1,263 @@
+//! The functions that a process can run, by name, class and instance.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use mainstay_env::BoxFuture;
+use mainstay_store::{ClassName, CodecName, ConfigName, Payload, Registered, WorkflowName, WorkflowRow};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::args::Args;
+use crate::ctx::Ctx;
+use crate::error::{Error, Result};
+use crate::invocation::Invocation;
+use crate::workflow::Workflow;
+
+/// An input as it is stored: its text and its codec.
+pub(crate) type StoredInput = (Option<Payload>, Option<CodecName>);
+
+/// What identifies a function.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) name: WorkflowName,
+    pub(crate) class: Option<ClassName>,
+    pub(crate) instance: Option<ConfigName>,
+}
+
+impl Key {
+    pub(crate) fn of(row: &WorkflowRow) -> Self {
+        Self { name: row.name.clone(), class: row.class.clone(), instance: row.config.clone() }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)?;
+        if let Some(class) = &self.class {
+            write!(f, " of class {class}")?;
+        }
+        match &self.instance {
+            Some(instance) => write!(f, " ({instance})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A body whose types are forgotten: encoded arguments to an encoded value.
+pub(crate) type Erased = Arc<dyn Fn(Ctx, StoredInput) -> BoxFuture<'static, Result<Payload>> + Send + Sync>;
+
+/// A workflow to be registered: the function or value, and how its rows are treated.
+pub struct Registration {
+    pub(crate) key: Key,
+    pub(crate) max_attempts: u32,
+    pub(crate) body: Erased,
+}
+
+impl Registration {
+    /// Registers a `#[workflow]` function or a value that implements [`Workflow`].
+    #[must_use]
+    pub fn new<M>(workflow: impl IntoRegistration<M>) -> Self {
+        workflow.registration()
+    }
+
+    /// Registers a closure of a context and up to eight arguments under a name.
+    #[must_use]
+    pub fn function<M>(name: impl Into<WorkflowName>, body: impl WorkflowClosure<M>) -> Self {
+        body.registration(name.into())
+    }
+
+    /// Sets the name under which rows find it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<WorkflowName>) -> Self {
+        self.key.name = name.into();
+        self
+    }
+
+    /// Sets the most executions of one row between two resumes; a row that has had them is set aside by the claim.
+    #[must_use]
+    pub fn max_attempts(mut self, most: u32) -> Self {
+        self.max_attempts = most;
+        self
+    }
+
+    pub(crate) fn of<W: Workflow>(workflow: W) -> Self {
+        let instance = workflow.instance().map(ConfigName::from);
+        let key = Key { name: W::NAME.into(), class: W::CLASS.map(ClassName::from), instance };
+        let workflow = Arc::new(workflow);
+        let body: Erased = Arc::new(move |ctx, input| {
+            let workflow = workflow.clone();
+            Box::pin(async move {
+                let args = W::Args::decode(W::PARAMS, input.0.as_ref(), input.1.as_ref())?;
+                let shared = ctx.shared().clone();
+                let value = workflow.run(ctx, args).await?;
+                shared.encode(&value)
+            })
+        });
+        Self { key, max_attempts: W::MAX_ATTEMPTS, body }
+    }
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration")
+            .field("key", &self.key)
+            .field("max_attempts", &self.max_attempts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What can be registered: a `#[workflow]` function, a value that implements [`Workflow`], a [`Registration`].
+///
+/// `M` tells them apart and is always inferred.
+pub trait IntoRegistration<M> {
+    /// The workflow type, for what is known of it without a value.
+    type Workflow;
+
+    /// Makes the registration.
+    #[doc(hidden)]
+    fn registration(self) -> Registration;
+}
+
+/// Marks a value that is a workflow itself.
+#[derive(Debug)]
+pub struct Value(PhantomData<()>);
+
+/// Marks a finished registration.
+#[derive(Debug)]
+pub struct Finished(PhantomData<()>);
+
+impl<W: Workflow> IntoRegistration<Value> for W {
+    type Workflow = W;
+
+    fn registration(self) -> Registration {
+        Registration::of(self)
+    }
+}
+
+impl IntoRegistration<Finished> for Registration {
+    type Workflow = ();
+
+    fn registration(self) -> Registration {
+        self
+    }
+}
+
+/// A closure that can be registered as a workflow: of a [`Ctx`] and up to eight arguments.
+///
+/// `M` is always inferred.
+pub trait WorkflowClosure<M> {
+    /// Makes the registration.
+    #[doc(hidden)]
+    fn registration(self, name: WorkflowName) -> Registration;
+}
+
+macro_rules! functions {
+    ($(($($arg:ident),*))*) => {$(
+        impl<F, W, $($arg),*> IntoRegistration<fn($($arg),*) -> W> for F
+        where
+            F: Fn($($arg),*) -> Invocation<W>,
+            W: Workflow + Default,
+        {
+            type Workflow = W;
+
+            fn registration(self) -> Registration {
+                Registration::of(W::default())
+            }
+        }
+
+        #[allow(non_snake_case, reason = "the names of the type parameters name the arguments")]
+        impl<F, Fut, T, $($arg),*> WorkflowClosure<fn($($arg),*) -> T> for F
+        where
+            F: Fn(Ctx, $($arg),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<T>> + Send + 'static,
+            T: Serialize + Send + 'static,
+            $($arg: Serialize + DeserializeOwned + Send + 'static,)*
+        {
+            fn registration(self, name: WorkflowName) -> Registration {
+                let body = Arc::new(self);
+                let erased: Erased = Arc::new(move |ctx, input| {
+                    let body = body.clone();
+                    Box::pin(async move {
+                        let ($($arg,)*) = <($($arg,)*) as Args>::decode(
+                            UNNAMED.get(..count!($($arg)*)).unwrap_or(UNNAMED),
+                            input.0.as_ref(),
+                            input.1.as_ref(),
+                        )?;
+                        let shared = ctx.shared().clone();
+                        let value = body(ctx, $($arg),*).await?;
+                        shared.encode(&value)
+                    })
+                });
+                let key = Key { name, class: None, instance: None };
+                Registration { key, max_attempts: mainstay_store::wire::MAX_ATTEMPTS, body: erased }
+            }
+        }
+    )*};
+}
+
+/// Names of a closure's parameters, which nobody can ask for.
+const UNNAMED: &[&str] = &["0", "1", "2", "3", "4", "5", "6", "7"];
+
+macro_rules! count {
+    () => { 0 };
+    ($first:ident $($rest:ident)*) => { 1 + count!($($rest)*) };
+}
+
+functions! {
+    ()
+    (A)
+    (A, B)
+    (A, B, C)
+    (A, B, C, D)
+    (A, B, C, D, E)
+    (A, B, C, D, E, G)
+    (A, B, C, D, E, G, H)
+    (A, B, C, D, E, G, H, I)
+}
+
+/// All registered functions.
+#[derive(Default)]
+pub(crate) struct Registry {
+    entries: BTreeMap<Key, (u32, Erased)>,
+}
+
+impl Registry {
+    /// Adds one. Errors: `Refused` for one that is there already, or a cap of zero.
+    pub(crate) fn add(&mut self, registration: Registration) -> Result<()> {
+        let Registration { key, max_attempts, body } = registration;
+        if max_attempts == 0 {
+            return Err(Error::refused(format!("workflow {key}: max_attempts is 0, at least 1 is needed")));
+        }
+        if self.entries.contains_key(&key) {
+            return Err(Error::refused(format!("workflow {key} is registered twice")));
+        }
+        self.entries.insert(key, (max_attempts, body));
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Erased> {
+        self.entries.get(key).map(|(_, body)| body.clone())
+    }
+
+    pub(crate) fn contains(&self, key: &Key) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.entries.keys()
+    }
+
+    /// The functions as a claim names them.
+    pub(crate) fn registered(&self) -> Arc<[Registered]> {
+        let registered = |(key, (max_attempts, _)): (&Key, &(u32, Erased))| Registered {
+            name: key.name.clone(),
+            class: key.class.clone(),
+            config: key.instance.clone(),
+            max_attempts: *max_attempts,
+        };
+        self.entries.iter().map(registered).collect()
+    }
+}

@@ -1,0 +1,145 @@
+//! What all parts of one engine share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use mainstay_env::{Env, Tasks};
+use mainstay_queue::Dispatch;
+use mainstay_store::{AppName, Bounds, Payload, StepName, Store, VersionName, WorkflowId, wire};
+use serde::Serialize;
+
+use crate::codec::{self, Strictness};
+use crate::ctx::Ctx;
+use crate::error::{Error, ErrorTypes, Result};
+use crate::execution::Execution;
+use crate::hub::Hub;
+use crate::recorder::Recorder;
+use crate::registry::Registry;
+
+/// The parts of one engine. Executions and handles hold it; it holds none of their futures.
+pub(crate) struct Shared {
+    pub(crate) env: Env,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) app: AppName,
+    pub(crate) version: VersionName,
+    pub(crate) registry: Registry,
+    pub(crate) errors: ErrorTypes,
+    pub(crate) strictness: Strictness,
+    pub(crate) bounds: Bounds,
+    pub(crate) recorder: Recorder,
+    pub(crate) hub: Hub,
+    /// Where bodies run: the runtime of the caller that launched the engine.
+    pub(crate) bodies: Tasks,
+    pub(crate) serials: AtomicU64,
+    pub(crate) stopping: AtomicBool,
+    dispatch: OnceLock<Dispatch>,
+    running: Mutex<BTreeMap<WorkflowId, Arc<Execution>>>,
+}
+
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) app: AppName,
+    pub(crate) version: VersionName,
+    pub(crate) registry: Registry,
+    pub(crate) errors: ErrorTypes,
+    pub(crate) strictness: Strictness,
+    pub(crate) recorder: Recorder,
+    pub(crate) hub: Hub,
+    pub(crate) bodies: Tasks,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { store, app, version, registry, errors, strictness, recorder, hub, bodies } = parts;
+        Arc::new(Self {
+            env: store.env().clone(),
+            store,
+            app,
+            version,
+            registry,
+            errors,
+            strictness,
+            bounds: Bounds::default(),
+            recorder,
+            hub,
+            bodies,
+            serials: AtomicU64::new(1),
+            stopping: AtomicBool::new(false),
+            dispatch: OnceLock::new(),
+            running: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn launched(&self, dispatch: Dispatch) {
+        // Set once, by the launch.
+        let _ = self.dispatch.set(dispatch);
+    }
+
+    /// The queue engine; none before the launch is through.
+    pub(crate) fn dispatch(&self) -> Option<&Dispatch> {
+        self.dispatch.get()
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<WorkflowId, Arc<Execution>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters an execution, and gives the one of the same workflow that was there.
+    pub(crate) fn enter(&self, exec: &Arc<Execution>) -> Option<Arc<Execution>> {
+        self.running().insert(exec.id.clone(), exec.clone())
+    }
+
+    /// Removes an execution, unless a later one has its place.
+    pub(crate) fn leave(&self, exec: &Execution) {
+        let left = {
+            let mut running = self.running();
+            let own = running.get(&exec.id).is_some_and(|other| other.serial == exec.serial);
+            own.then(|| running.remove(&exec.id)).flatten()
+        };
+        drop(left);
+    }
+
+    pub(crate) fn running_here(&self, id: &WorkflowId) -> Option<Arc<Execution>> {
+        self.running().get(id).cloned()
+    }
+
+    /// All executions, in order of id.
+    pub(crate) fn all_running(&self) -> Vec<Arc<Execution>> {
+        self.running().values().cloned().collect()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Encodes a value; the error is that of the step or workflow that gave it.
+    pub(crate) fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Payload> {
+        let payload =
+            codec::encode_with(value, self.strictness).map_err(|error| Error::bad_output(error.to_string()))?;
+        self.bounds.payload("output", &payload).map_err(|error| Error::bad_output(error.to_string()))?;
+        Ok(payload)
+    }
+
+    /// The stored form of an error.
+    pub(crate) fn record(&self, error: &Error) -> Payload {
+        error.record(&self.errors)
+    }
+
+    /// Whether a step may have this name.
+    pub(crate) fn check_step_name(&self, name: &StepName) -> Result<()> {
+        self.bounds.name("step", name.as_str()).map_err(|error| Error::refused(error.to_string()))?;
+        if name.as_str().starts_with(wire::RESERVED_PREFIX) {
+            let prefix = wire::RESERVED_PREFIX;
+            return Err(Error::refused(format!("step {name:?}: names that begin with {prefix} are the engine's own")));
+        }
+        Ok(())
+    }
+}
+
+impl Ctx {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.exec.shared
+    }
+}

@@ -1,0 +1,527 @@
+//! Starting workflows: options, the request, and what the store makes of it.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay_env::{BoxFuture, Timestamp};
+use mainstay_queue::{Begun, Slot};
+use mainstay_store::{
+    Created, DedupKey, Effect, EffectReply, Joining, OnExisting, OnHeld, PartitionKey, Payload, Place, Position,
+    QueueName, Refusal, Status, StepOutput, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId,
+    WorkflowRow, wire,
+};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use crate::call::{Call, Ran, row};
+use crate::codec;
+use crate::ctx::{Ctx, InStep, Made};
+use crate::error::{Error, Result};
+use crate::execution::{Wrote, unacceptable};
+use crate::guard;
+use crate::handle::Handle;
+use crate::invocation::{Invocation, Target};
+use crate::journal::{CallKind, Expect};
+use crate::launcher::Begin;
+use crate::recorder::{Answer, Patience};
+use crate::registry::Key;
+use crate::shared::Shared;
+
+/// How long a start outside a workflow waits for a store that does not answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A start that was made and is carried out by awaiting it; it gives a [`Handle`].
+///
+/// Once it has been polled, the workflow starts even when the future is dropped.
+#[must_use = "a start does nothing until it is awaited"]
+pub struct Start<W: Target> {
+    from: Origin,
+    request: Result<Request>,
+    target: std::marker::PhantomData<fn() -> W>,
+}
+
+/// Where a start was made.
+enum Origin {
+    Engine(Arc<Shared>),
+    Body { ctx: Ctx, made: Made },
+}
+
+/// Everything asked for, before it has a place.
+#[derive(Clone)]
+struct Request {
+    key: Key,
+    input: Payload,
+    id: Option<WorkflowId>,
+    queue: Option<QueueName>,
+    partition: Option<PartitionKey>,
+    delay: Option<When>,
+    priority: i32,
+    dedup: Option<Joining>,
+    timeout: Option<Duration>,
+    detached: bool,
+    attributes: Option<Result<Payload, String>>,
+    version: Option<VersionName>,
+    refuse_existing: bool,
+}
+
+impl Request {
+    fn of<W: Target>(invocation: Invocation<W>) -> Result<Self> {
+        let Invocation { name, class, instance, .. } = &invocation;
+        let key = Key { name: name.clone(), class: class.clone(), instance: instance.clone() };
+        Ok(Self {
+            key,
+            input: invocation.input()?,
+            id: None,
+            queue: None,
+            partition: None,
+            delay: None,
+            priority: 0,
+            dedup: None,
+            timeout: None,
+            detached: false,
+            attributes: None,
+            version: None,
+            refuse_existing: false,
+        })
+    }
+
+    /// What can be judged without the store.
+    fn check(&self, shared: &Shared) -> Result<()> {
+        let refuse = |text: &str| Err(Error::refused(format!("start of workflow {}: {text}", self.key)));
+        if self.queue.is_none() {
+            if !shared.registry.contains(&self.key) {
+                return refuse("it is not registered here: register it, or name a queue that another program serves");
+            }
+            if self.partition.is_some() || self.delay.is_some() || self.dedup.is_some() || self.priority != 0 {
+                return refuse("partition, delay, priority and deduplication need a queue");
+            }
+        }
+        if self.priority < 0 {
+            return refuse("priority is negative");
+        }
+        if self.timeout.is_some_and(|timeout| timeout.as_millis() == 0) {
+            return refuse("timeout is under a millisecond");
+        }
+        if let Some(Err(error)) = &self.attributes {
+            return refuse(&format!("attributes: {error}"));
+        }
+        Ok(())
+    }
+
+    fn submit(&self, shared: &Shared, id: &WorkflowId, token: &Token, place: Place) -> Submit {
+        let name = self.key.name.clone();
+        let mut submit = Submit::new(id.clone(), name, token.clone(), place)
+            .input(self.input.clone())
+            .codec(wire::PORTABLE_JSON)
+            .app(shared.app.clone())
+            .priority(self.priority);
+        submit.class.clone_from(&self.key.class);
+        submit.config.clone_from(&self.key.instance);
+        submit.dedup.clone_from(&self.dedup);
+        submit.timeout = self.timeout;
+        submit.attributes = self.attributes.clone().and_then(Result::ok);
+        submit.version = self.version.clone().or_else(|| self.queue.is_none().then(|| shared.version.clone()));
+        if self.refuse_existing {
+            submit.on_existing = OnExisting::Refuse;
+        }
+        submit
+    }
+
+    fn place(&self, shared: &Shared, id: &WorkflowId) -> (Place, Option<Slot>) {
+        if let Some(name) = &self.queue {
+            let place = Place::Queue { name: name.clone(), key: self.partition.clone(), delay: self.delay };
+            return (place, None);
+        }
+        match shared.dispatch().map(|dispatch| dispatch.begin(id)) {
+            Some(Begun::Here { executor, slot }) => (Place::Run(executor), Some(slot)),
+            _ => (Place::queue(wire::INTERNAL_QUEUE), None),
+        }
+    }
+}
+
+impl<W: Target> Start<W> {
+    pub(crate) fn by_engine(shared: &Arc<Shared>, invocation: Invocation<W>) -> Self {
+        let request = match guard::current() {
+            Some(scope) => Err(Error::refused(format!(
+                "engine.start was called in the body of workflow {}, where it would start again in every execution: use \
+                 ctx.start",
+                scope.ctx.exec.id
+            ))),
+            None => Request::of(invocation),
+        };
+        Self { from: Origin::Engine(shared.clone()), request, target: std::marker::PhantomData }
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Request)) -> Self {
+        if let Ok(request) = &mut self.request {
+            change(request);
+        }
+        self
+    }
+
+    /// Id of the workflow: a later start with the same id joins this one. A new one unless set; in a body it derives from
+    /// the parent's id and the position.
+    pub fn id(self, id: impl Into<WorkflowId>) -> Self {
+        self.set(|request| request.id = Some(id.into()))
+    }
+
+    /// Puts it on a queue instead of starting it here at once.
+    pub fn queue(self, queue: impl Into<QueueName>) -> Self {
+        self.set(|request| request.queue = Some(queue.into()))
+    }
+
+    /// The partition of the queue.
+    pub fn partition(self, key: impl Into<PartitionKey>) -> Self {
+        self.set(|request| request.partition = Some(key.into()))
+    }
+
+    /// How long it waits before it may be claimed from its queue.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.set(|request| request.delay = Some(When::In(delay)))
+    }
+
+    /// Its rank in the queue: lower is first, from 1; without one it comes before all that have one.
+    pub fn priority(self, priority: u32) -> Self {
+        self.set(|request| request.priority = i32::try_from(priority).unwrap_or(i32::MAX))
+    }
+
+    /// At most one unfinished workflow of the queue carries this key; a second start is an error of kind
+    /// [`Conflict`](crate::ErrorKind::Conflict).
+    pub fn unique(self, key: impl Into<DedupKey>) -> Self {
+        self.set(|request| request.dedup = Some(Joining { key: key.into(), on_held: OnHeld::Reject }))
+    }
+
+    /// As [`Start::unique`], and a second start gives the handle of the first one's workflow.
+    pub fn unique_or_join(self, key: impl Into<DedupKey>) -> Self {
+        self.set(|request| request.dedup = Some(Joining { key: key.into(), on_held: OnHeld::Join }))
+    }
+
+    /// Its time budget: it is cancelled when it has not ended this long after its first execution began.
+    ///
+    /// Without one, a child inherits the deadline of its parent.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set(|request| request.timeout = Some(timeout))
+    }
+
+    /// Takes no deadline from the parent.
+    pub fn no_timeout(self) -> Self {
+        self.set(|request| request.detached = true)
+    }
+
+    /// A JSON object by which it can be found.
+    pub fn attributes(self, attributes: &impl Serialize) -> Self {
+        let encoded = codec::encode(attributes).map_err(|error| error.to_string());
+        self.set(|request| request.attributes = Some(encoded))
+    }
+
+    /// Binds it to a version of the application.
+    pub fn version(self, version: impl Into<VersionName>) -> Self {
+        self.set(|request| request.version = Some(version.into()))
+    }
+
+    /// Makes an id that exists an error of kind [`Conflict`](crate::ErrorKind::Conflict) instead of joining it.
+    pub fn must_be_new(self) -> Self {
+        self.set(|request| request.refuse_existing = true)
+    }
+
+    async fn run(self) -> Result<Handle<W::Output>> {
+        match self.from {
+            Origin::Engine(shared) => {
+                if shared.is_stopping() {
+                    return Err(Error::stopped());
+                }
+                let request = self.request?;
+                request.check(&shared)?;
+                let id = start_outside(&shared, request).await?;
+                Ok(Handle::new(shared, id, None))
+            }
+            Origin::Body { ctx, made } => start_in_body(ctx, made, self.request).await,
+        }
+    }
+}
+
+impl<W: Target> IntoFuture for Start<W> {
+    type Output = Result<Handle<W::Output>>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { from, request, .. } = self;
+        Box::pin(Start::<W> { from, request, target: std::marker::PhantomData }.run())
+    }
+}
+
+impl<W: Target> fmt::Debug for Start<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.request.as_ref().ok().map(|request| request.key.to_string());
+        f.debug_struct("Start").field("workflow", &name).finish_non_exhaustive()
+    }
+}
+
+/// What became of a submit.
+enum Submitted {
+    /// Go on with this workflow.
+    Is(WorkflowId),
+    /// The lease is gone: the internal queue is the place.
+    Unleased,
+}
+
+async fn start_outside(shared: &Arc<Shared>, request: Request) -> Result<WorkflowId> {
+    let id = request.id.clone().unwrap_or_else(|| shared.env.ids().uuid().into());
+    let token = Token::new(shared.env.ids().uuid());
+    let (mut place, mut slot) = request.place(shared, &id);
+    loop {
+        let submit = request.submit(shared, &id, &token, place);
+        let unit = Unit::new().effect(submit);
+        unit.check(&shared.bounds).map_err(|error| Error::refused(error.to_string()))?;
+        let (sender, receiver) = oneshot::channel();
+        let (for_launch, for_request, for_id) = (shared.clone(), request.clone(), id.clone());
+        // The launch hangs on the write and not on the caller, who may go away meanwhile.
+        let done = Box::new(move |answer: Result<Answer, StoreError>| {
+            // An error means that the caller has gone.
+            let _ = sender.send(submitted(&for_launch, &for_request, &for_id, slot, answer));
+        });
+        shared.recorder.send(&id, unit, Patience::For(PATIENCE), done);
+        match receiver.await.map_err(|_| Error::stopped())?? {
+            Submitted::Is(id) => return Ok(id),
+            Submitted::Unleased => (place, slot) = (Place::queue(wire::INTERNAL_QUEUE), None),
+        }
+    }
+}
+
+/// Takes the answer to a submit, and starts the body where it is ours.
+fn submitted(
+    shared: &Arc<Shared>,
+    request: &Request,
+    id: &WorkflowId,
+    slot: Option<Slot>,
+    answer: Result<Answer, StoreError>,
+) -> Result<Submitted> {
+    let Answer { now, reply, .. } = answer.map_err(Error::store)?;
+    match reply {
+        UnitReply::Done { effects } => {
+            if let Some(EffectReply::Created(created)) = effects.into_iter().next() {
+                launch(shared, request, id, created, slot, now);
+            }
+            Ok(Submitted::Is(id.clone()))
+        }
+        UnitReply::Refused { why: Refusal::Joined { holder }, .. } => Ok(Submitted::Is(holder)),
+        UnitReply::Refused { why: Refusal::Unleased(_), .. } => Ok(Submitted::Unleased),
+        UnitReply::Refused { why, .. } => Err(refused(&request.key, &why)),
+        other => Err(Error::bug(format!("the store answered a submit with {other:?}"))),
+    }
+}
+
+/// Starts the body of a row that a submit has made here.
+fn launch(
+    shared: &Arc<Shared>,
+    request: &Request,
+    id: &WorkflowId,
+    created: Created,
+    slot: Option<Slot>,
+    now: Timestamp,
+) {
+    let (Some(fence), Some(slot)) = (created.fence, slot) else { return };
+    let Some(body) = shared.registry.get(&request.key) else { return };
+    if !slot.bind(&fence) {
+        return;
+    }
+    let mut row =
+        WorkflowRow::new(id.clone(), request.key.name.clone(), Status::Pending, created.created_at, created.created_at)
+            .started_at(now)
+            .attempts(1_u32);
+    row.deadline = created.deadline;
+    let codec = Some(wire::PORTABLE_JSON.into());
+    shared.begin(&row, fence, Begin::fresh(body, request.input.clone(), codec, slot));
+}
+
+fn refused(key: &Key, why: &Refusal) -> Error {
+    match why {
+        Refusal::Held { holder } => {
+            Error::conflict(format!("start of workflow {key}: its deduplication key is held by {holder}"))
+        }
+        Refusal::Exists(id) => Error::conflict(format!("start of workflow {key}: there is a workflow {id} already")),
+        Refusal::Conflict { id, name, class, config } => {
+            let other = Key { name: name.clone(), class: class.clone(), instance: config.clone() };
+            Error::conflict(format!("start of workflow {key}: {id} is a workflow {other}"))
+        }
+        other => Error::conflict(format!("start of workflow {key}: the store refused it: {other:?}")),
+    }
+}
+
+impl Ctx {
+    /// Starts a child and gives its handle; the child and this workflow's record of it commit together.
+    ///
+    /// The child's id derives from this workflow's and the position, unless set. In a step an id must be set, and the
+    /// workflow has no parent.
+    pub fn start<W: Target>(&self, invocation: Invocation<W>) -> Start<W> {
+        let made = self.make("ctx.start", 1, InStep::Runs);
+        let request = Request::of(invocation);
+        Start { from: Origin::Body { ctx: self.clone(), made }, request, target: std::marker::PhantomData }
+    }
+
+    /// Starts a child and waits for its result: the same as `ctx.start(..).await?.result().await`.
+    pub fn run<W: Target>(&self, invocation: Invocation<W>) -> Run<W> {
+        let made = self.make("ctx.run", 2, InStep::Refused);
+        let (start, result) = match made {
+            Made::At(ctx, first) => (Made::At(ctx.clone(), first), Made::At(ctx, Position(first.0 + 1))),
+            Made::Inside => (Made::Inside, Made::Inside),
+            Made::Refused(error) => (Made::Refused(error.clone()), Made::Refused(error)),
+        };
+        let request = Request::of(invocation);
+        let from = Origin::Body { ctx: self.clone(), made: start };
+        Run { start: Start { from, request, target: std::marker::PhantomData }, result }
+    }
+}
+
+/// A child that was made; awaiting it starts it and gives its result.
+#[must_use = "a child does nothing until it is awaited, but has spent its positions"]
+pub struct Run<W: Target> {
+    start: Start<W>,
+    result: Made,
+}
+
+impl<W: Target> Run<W> {
+    /// Sets options of the start.
+    pub fn with(mut self, options: impl FnOnce(Start<W>) -> Start<W>) -> Self {
+        self.start = options(self.start);
+        self
+    }
+}
+
+impl<W: Target> IntoFuture for Run<W> {
+    type Output = Result<W::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { start, result } = self;
+        Box::pin(async move {
+            let handle = start.await?;
+            handle.awaited(result, None).complete().await
+        })
+    }
+}
+
+impl<W: Target> fmt::Debug for Run<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+async fn start_in_body<T: Send + 'static>(ctx: Ctx, made: Made, request: Result<Request>) -> Result<Handle<T>> {
+    let shared = ctx.shared().clone();
+    match made {
+        Made::Refused(error) => Err(error),
+        Made::Inside => {
+            let request = request?;
+            if request.id.is_none() {
+                return Err(Error::refused(
+                    "ctx.start was called inside a step without an id: the step may run again, so give it `.id(..)`"
+                        .to_owned(),
+                ));
+            }
+            request.check(&shared)?;
+            let id = start_outside(&shared, request).await?;
+            Ok(Handle::new(shared, id, None))
+        }
+        Made::At(ctx, position) => {
+            let request = request?;
+            request.check(&shared)?;
+            let call = Call::new(start_child(ctx.clone(), position, request));
+            let id = call.complete().await?;
+            Ok(Handle::new(shared, id, Some(ctx.exec.serial)))
+        }
+    }
+}
+
+/// Writes a child and the record of its start, and starts its body where it is to run here.
+async fn start_child(ctx: Ctx, position: Position, request: Request) -> Ran<WorkflowId> {
+    let exec = ctx.exec.clone();
+    let _busy = exec.busy();
+    let name: mainstay_store::StepName = request.key.name.as_str().into();
+    let expect = || Expect { position, name: &name, kind: CallKind::Start };
+    if let Some(recorded) = exec.ask(expect()).await {
+        return Ran::Now(child_of(&exec.shared, recorded));
+    }
+    let shared = &exec.shared;
+    let id = request.id.clone().unwrap_or_else(|| format!("{}-{position}", exec.id).into());
+    let token = Token::new(shared.env.ids().uuid());
+    let (mut place, mut slot) = request.place(shared, &id);
+    loop {
+        let mut submit = request.submit(shared, &id, &token, place);
+        submit.parent = Some(exec.id.clone());
+        if request.timeout.is_none() && !request.detached {
+            submit.deadline = exec.deadline.map(When::At);
+        }
+        let started = row(position, name.clone(), StepOutput::Nothing).child(id.clone());
+        let unit = Unit::by(&exec.fence).effect(submit).step(started);
+        match exec.commit(unit).await {
+            Wrote::Done(effects) => {
+                if let Some(EffectReply::Created(created)) = effects.into_iter().next() {
+                    launch(shared, &request, &id, created, slot, exec.store_now());
+                }
+                return Ran::Now(Ok(id));
+            }
+            Wrote::Recorded(rows) => {
+                let recorded = exec.reread(expect(), rows).await;
+                return Ran::Now(child_of(shared, recorded));
+            }
+            Wrote::Refused(Refusal::Unleased(_)) => (place, slot) = (Place::queue(wire::INTERNAL_QUEUE), None),
+            Wrote::Refused(Refusal::Joined { holder }) => {
+                let joined = row(position, name.clone(), StepOutput::Nothing).child(holder.clone());
+                return record_start(&exec, joined, expect(), Ok(holder)).await;
+            }
+            Wrote::Refused(why) => {
+                let error = refused(&request.key, &why);
+                return failed_start(&exec, position, &name, &error).await;
+            }
+            Wrote::Invalid(error) => return failed_start(&exec, position, &name, &unacceptable(&error)).await,
+        }
+    }
+}
+
+async fn failed_start(
+    exec: &crate::execution::Execution,
+    position: Position,
+    name: &mainstay_store::StepName,
+    error: &Error,
+) -> Ran<WorkflowId> {
+    let payload = exec.shared.record(error);
+    let failed = row(position, name.clone(), StepOutput::Failure(payload.clone()));
+    let expect = Expect { position, name, kind: CallKind::Start };
+    record_start(exec, failed, expect, Err(Error::recorded(&payload))).await
+}
+
+/// Records a start that made no child of its own.
+async fn record_start(
+    exec: &crate::execution::Execution,
+    row: mainstay_store::StepRow,
+    expect: Expect<'_>,
+    result: Result<WorkflowId>,
+) -> Ran<WorkflowId> {
+    match exec.commit(Unit::by(&exec.fence).step(row)).await {
+        Wrote::Done(_) => Ran::Now(result),
+        Wrote::Recorded(rows) => {
+            let recorded = exec.reread(expect, rows).await;
+            Ran::Now(child_of(&exec.shared, recorded))
+        }
+        Wrote::Refused(_) | Wrote::Invalid(_) => {
+            exec.park(Error::bug("the record of a start cannot be written".to_owned())).await
+        }
+    }
+}
+
+/// The child that a recorded start gave, or its error.
+fn child_of(_: &Shared, recorded: mainstay_store::RecordedStep) -> Result<WorkflowId> {
+    match (recorded.child, recorded.result) {
+        (Some(child), _) => Ok(child),
+        (None, mainstay_store::StepResult::Failure(payload)) => Err(Error::recorded(&payload)),
+        (None, _) => Err(Error::bug("a recorded start names no workflow".to_owned())),
+    }
+}
+
+/// The cancel of other workflows, as a unit's effect.
+pub(crate) fn cancel(id: &WorkflowId, children: bool) -> Effect {
+    Effect::Cancel { ids: vec![id.clone()], children }
+}

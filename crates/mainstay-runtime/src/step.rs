@@ -1,0 +1,218 @@
+//! Steps: a body whose value or error is recorded, so that it does not run again.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay_env::{BoxFuture, Env};
+use mainstay_store::{Position, StepName, StepOutput, StepResult};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::attempt::{Attempt, Body, CallBody, StepBody};
+use crate::call::{Call, Ran, Row, replayed, row};
+use crate::codec::{self, DecodeError};
+use crate::ctx::{Ctx, InStep, Made};
+use crate::error::{Error, Result};
+use crate::guard::{self, Guarded, Scope};
+use crate::journal::{CallKind, Expect};
+use crate::retry::Retry;
+
+/// A step that was made and is run by awaiting it.
+#[must_use = "a step does nothing until it is awaited, but has spent its position"]
+pub struct StepCall<'a, T> {
+    ctx: Ctx,
+    made: Made,
+    name: StepName,
+    body: Body<'a, T>,
+    retry: Retry,
+}
+
+impl Ctx {
+    /// Runs `body` once and records what it gave, so that no later execution runs it again.
+    ///
+    /// The body may take an [`Attempt`]. It runs again only when the process dies before the value is stored, or when
+    /// retries are asked for. The value is handed back as it was stored. Names that begin with `DBOS.` are refused.
+    pub fn step<'a, T, M>(&self, name: impl Into<StepName>, mut body: impl StepBody<'a, T, M>) -> StepCall<'a, T>
+    where
+        T: Serialize + DeserializeOwned + Send + 'a,
+    {
+        self.make_step(name.into(), Box::new(move |attempt| body.attempt(attempt)))
+    }
+
+    /// As [`Ctx::step`], for a function with an error type of its own.
+    pub fn call<'a, T, M>(&self, name: impl Into<StepName>, mut body: impl CallBody<'a, T, M>) -> StepCall<'a, T>
+    where
+        T: Serialize + DeserializeOwned + Send + 'a,
+    {
+        self.make_step(name.into(), Box::new(move |attempt| body.attempt(attempt)))
+    }
+
+    fn make_step<'a, T>(&self, name: StepName, body: Body<'a, T>) -> StepCall<'a, T> {
+        let made = match self.shared().check_step_name(&name) {
+            Ok(()) => self.make(name.as_str(), 1, InStep::Runs),
+            Err(error) => Made::Refused(error),
+        };
+        StepCall { ctx: self.clone(), made, name, body, retry: Retry::default() }
+    }
+}
+
+impl<'a, T> StepCall<'a, T> {
+    /// How often a failed attempt is made again; not at all unless asked for. Retries are this process's: they begin
+    /// anew when it dies.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retry.retries = retries;
+        self
+    }
+
+    /// Wait before the first retry; a second unless set.
+    pub fn backoff(mut self, backoff: Duration) -> Self {
+        self.retry.backoff = backoff;
+        self
+    }
+
+    /// What each later wait is longer by; 2 unless set.
+    pub fn backoff_rate(mut self, rate: f64) -> Self {
+        self.retry.rate = rate;
+        self
+    }
+
+    /// The longest wait; an hour unless set.
+    pub fn max_backoff(mut self, longest: Duration) -> Self {
+        self.retry.max_backoff = longest;
+        self
+    }
+
+    /// How far a wait is moved at random, as a fraction of itself; 0.1 unless set.
+    pub fn jitter(mut self, fraction: f64) -> Self {
+        self.retry.jitter = fraction;
+        self
+    }
+
+    /// Which errors are tried again; all unless set. The error still has its source, for
+    /// [`downcast_ref`](Error::downcast_ref).
+    pub fn retry_if(mut self, worth_it: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
+        self.retry.only = Some(Arc::new(worth_it));
+        self
+    }
+
+    /// How long one attempt may take; then it is dropped, and has failed with a [`Timeout`](crate::ErrorKind::Timeout).
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.retry.timeout = Some(limit);
+        self
+    }
+}
+
+impl<'a, T: Serialize + DeserializeOwned + Send + 'a> StepCall<'a, T> {
+    async fn run(self) -> Ran<T> {
+        let Self { ctx, made, name, body, retry } = self;
+        match made {
+            Made::Refused(error) => Ran::Now(Err(error)),
+            Made::Inside => {
+                let scope = guard::current().unwrap_or_else(|| Scope { ctx: ctx.clone(), step: Some(name) });
+                let key = ctx.exec.id.to_string();
+                Ran::Now(attempts(&ctx.shared().env, scope, &retry, &key, body).await)
+            }
+            Made::At(ctx, position) => run_at(ctx, position, name, body, retry).await,
+        }
+    }
+}
+
+async fn run_at<T>(ctx: Ctx, position: Position, name: StepName, body: Body<'_, T>, retry: Retry) -> Ran<T>
+where
+    T: Serialize + DeserializeOwned + Send,
+{
+    let exec = ctx.exec.clone();
+    let _busy = exec.busy();
+    if let Some(recorded) = exec.ask(Expect { position, name: &name, kind: CallKind::Step }).await {
+        return replayed(&exec, &recorded, read).await;
+    }
+    let env = &exec.shared.env;
+    let began = env.monotonic();
+    let scope = Scope { ctx: ctx.clone(), step: Some(name.clone()) };
+    let key = format!("{}-{position}", exec.id);
+    let result = attempts(env, scope, &retry, &key, body).await;
+    let output = match result.and_then(|value| exec.shared.encode(&value)) {
+        Ok(payload) => StepOutput::Value(payload),
+        Err(error) => StepOutput::Failure(exec.shared.record(&error)),
+    };
+    let row = row(position, name, output).took(env.monotonic().since(began));
+    Ran::Row(Row { exec: exec.clone(), row, awaited: None, read })
+}
+
+/// A step's recorded form.
+pub(crate) fn read<T: DeserializeOwned>(result: &StepResult) -> Result<Result<T>, DecodeError> {
+    match result {
+        StepResult::Value(payload) => codec::decode(payload).map(Ok),
+        StepResult::Failure(payload) => Ok(Err(Error::recorded(payload))),
+        StepResult::Nothing => codec::decode(&"null".into()).map(Ok),
+    }
+}
+
+/// Runs attempts until one succeeds or no more is allowed.
+async fn attempts<T>(env: &Env, scope: Scope, retry: &Retry, key: &str, mut body: Body<'_, T>) -> Result<T> {
+    for number in 1.. {
+        let error = match attempt(env, &scope, retry, key, number, &mut body).await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if !retry.again(number, &error) {
+            return Err(error);
+        }
+        let wait = retry.jittered(number, env.rng());
+        tracing::debug!(step = ?scope.step, attempt = number, ?wait, error = %error, "step failed, tried again");
+        env.sleep(wait).await;
+    }
+    Err(Error::bug("no attempt is left".to_owned()))
+}
+
+async fn attempt<T>(
+    env: &Env,
+    scope: &Scope,
+    retry: &Retry,
+    key: &str,
+    number: u32,
+    body: &mut Body<'_, T>,
+) -> Result<T> {
+    let (attempt, watched) = Attempt::new(number, retry.most(), key.to_owned());
+    // The body itself runs as code of the step, so that what it makes belongs there.
+    let future = guard::within(scope.clone(), || body(attempt));
+    let running = Guarded::new(scope.clone(), future);
+    let result = match retry.timeout {
+        None => running.await,
+        Some(limit) => {
+            let limited = env.timeout(limit, running);
+            match limited.await {
+                Ok(result) => result,
+                Err(_) => {
+                    drop(watched);
+                    return Err(Error::timeout(format!("an attempt took longer than {limit:?}")));
+                }
+            }
+        }
+    };
+    watched.done();
+    result
+}
+
+impl<'a, T: Serialize + DeserializeOwned + Send + 'a> From<StepCall<'a, T>> for Call<'a, T> {
+    fn from(step: StepCall<'a, T>) -> Self {
+        Call::new(step.run())
+    }
+}
+
+impl<'a, T: Serialize + DeserializeOwned + Send + 'a> IntoFuture for StepCall<'a, T> {
+    type Output = Result<T>;
+    type IntoFuture = BoxFuture<'a, Result<T>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Call::from(self).into_future()
+    }
+}
+
+impl<T> fmt::Debug for StepCall<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepCall").field("name", &self.name).field("retry", &self.retry).finish_non_exhaustive()
+    }
+}
