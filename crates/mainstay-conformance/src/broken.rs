@@ -168,8 +168,8 @@ impl Broken {
 impl WriteStore for Broken {
     async fn commit(&self, units: &[Unit]) -> Result<Committed> {
         if let Some(error) = self.in_trouble("commit").filter(|_| self.fault == Fault::HalfWithoutSpace) {
-            let first = units.iter().find_map(|unit| unit.effects.first()).expect("a batch with an effect");
-            self.inner.unit(Unit::new().effect(first.clone())).await?;
+            let several = units.iter().find(|unit| unit.effects.len() > 1).expect("a unit with several effects");
+            self.inner.unit(Unit::new().effect(several.effects[0].clone())).await?;
             return Err(error);
         }
         let mut committed = self.inner.commit(units).await?;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_store::wrap::Method;
-use mainstay_store::{ErrorKind, QueueName, WorkflowId};
+use mainstay_store::{ErrorKind, QueueName, StoreError, WorkflowId};
 
 use crate::memory::Memory;
 
 /// What is damaged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Damage {
-    /// Methods by name that do nothing and fail.
+    /// Methods by name that fail.
     failing: BTreeMap<&'static str, ErrorKind>,
     /// Queues whose row cannot be read; storing one again mends it.
     pub(crate) queues: BTreeSet<QueueName>,
@@ -19,10 +19,10 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    /// What a method answers instead of working.
-    pub(crate) fn of(&self, op: &str) -> Option<ErrorKind> {
-        // Nearly always empty, and every operation asks.
-        if self.failing.is_empty() { None } else { self.failing.get(op).copied() }
+    /// What a method answers whatever it has done.
+    pub(crate) fn of(&self, op: &'static str) -> Option<StoreError> {
+        let kind = self.failing.get(op)?;
+        Some(StoreError::new(*kind, op).with_source("a test has brought this about"))
     }
 }
 
@@ -41,8 +41,8 @@ impl Drop for Failing {
 }
 
 impl Memory {
-    /// For tests and tools: until the answer is dropped every call of this method does nothing and answers an error of this
-    /// kind, in every process.
+    /// For tests and tools: until the answer is dropped every call of this method answers an error of this kind, in every
+    /// process. A call that is unavailable or times out is executed and its answer lost; of another kind nothing is done.
     pub fn fail(&self, method: Method, kind: ErrorKind) -> Failing {
         self.state().damage.failing.insert(method.name(), kind);
         Failing { memory: self.clone(), method }
