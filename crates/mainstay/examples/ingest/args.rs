@@ -1,0 +1,77 @@
+//! The command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+/// Counts the words of every file of a folder. Killed at any moment and run again, it goes on where it was.
+#[derive(Clone, Debug, PartialEq, Eq, Parser)]
+#[command(
+    name = "ingest",
+    after_help = "Ends with 0 when all files were ingested, 1 when some failed, 2 when it cannot run."
+)]
+pub(crate) struct Args {
+    /// Folder whose files are read
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// Folder of the results; made if it is missing
+    #[arg(long, value_name = "DIR", default_value = "./ingest-out")]
+    pub(crate) out: PathBuf,
+    /// Where progress is stored, such as sqlite:/path/to/file [default: a SQLite file in DIR]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Files that are worked on at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: u32,
+    /// Appends a line at the start and the end of every step to this file
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) ledger: Option<PathBuf>,
+    /// How long a step that writes waits between its two halves, in milliseconds
+    #[arg(long, value_name = "MS", hide = true, default_value_t = 0)]
+    pub(crate) pause: u64,
+    /// Prints rate, waiting times and memory at the end
+    #[arg(long, hide = true)]
+    pub(crate) figures: bool,
+}
+
+impl Args {
+    /// The store's address. Errors: the folder of results cannot stand in one.
+    pub(crate) fn url(&self, out: &Path) -> Result<String, String> {
+        if let Some(url) = &self.store {
+            return Ok(url.clone());
+        }
+        let file = out.join("ingest.db");
+        let text = file.to_str().ok_or_else(|| format!("{} is no text: name a store with --store", file.display()))?;
+        Ok(format!("sqlite:{text}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn a_folder_is_enough() {
+        let args = parse("ingest docs").expect("arguments");
+        assert_eq!((args.folder, args.out, args.workers), ("docs".into(), "./ingest-out".into(), 8));
+        let args = parse("ingest docs --out /x").expect("arguments");
+        assert_eq!(args.url(&args.out), Ok("sqlite:/x/ingest.db".to_owned()));
+    }
+
+    #[test]
+    fn a_store_of_ones_own_is_taken_as_it_is() {
+        let args = parse("ingest docs --store memory: --workers 3").expect("arguments");
+        assert_eq!((args.url(&args.out), args.workers), (Ok("memory:".to_owned()), 3));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for line in ["ingest", "ingest a b", "ingest a --workers 0", "ingest a --workers x", "ingest a --what"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
