@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 /// The codec of rows that another Rust program wrote: the one parameter as bare JSON.
 const RUST_SERDE: &str = "rust_serde";
 
+const NO_ENVELOPE: &str = "the input is no object of positionalArgs and namedArgs";
+
 /// What is stored for the parameters of one function.
 pub(super) struct Input<'a> {
     params: &'static [&'static str],
@@ -50,6 +52,10 @@ impl<'a> Input<'a> {
         let (positional, named) = match (text, codec) {
             (None, _) => (Vec::new(), BTreeMap::new()),
             (Some(text), wire::PORTABLE_JSON | "") => {
+                // Serde would read the fields from a list too.
+                if text.trim_start().starts_with('[') {
+                    return Err(Error::bad_input(NO_ENVELOPE));
+                }
                 let envelope: Envelope<'a> = parse(text)?;
                 (envelope.positional.unwrap_or_default(), envelope.named.unwrap_or_default())
             }
@@ -91,10 +97,8 @@ impl<'a> Input<'a> {
 }
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| {
-        let place = format!("line {}, column {}", error.line(), error.column());
-        Error::bad_input(format!("the input is no object of positionalArgs and namedArgs ({place})"))
-    })
+    serde_json::from_str(text)
+        .map_err(|error| Error::bad_input(format!("{NO_ENVELOPE} (line {}, column {})", error.line(), error.column())))
 }
 
 /// One parameter is the whole text, several are its parts, and none is null.

@@ -424,7 +424,11 @@ impl<C: SerializeMap> SerializeMap for Parts<'_, C> {
         V: Serialize + ?Sized,
     {
         let (walk, item) = (self.walk, self.item(value));
-        self.inner.serialize_entry(key, &item).inspect_err(|_| walk.came_from(Turn::SomeKey))
+        self.inner.serialize_entry(key, &item).inspect_err(|_| {
+            // The fields of a flattened struct come here too, and are names.
+            let key = serde_json::to_value(key).ok().and_then(|key| key.as_str().map(str::to_owned));
+            walk.came_from(key.map_or(Turn::SomeKey, Turn::Key));
+        })
     }
 
     fn end(self) -> Result<C::Ok, C::Error> {

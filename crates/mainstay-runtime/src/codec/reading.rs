@@ -21,7 +21,9 @@ pub(super) fn explain<T>(text: &str, error: &serde_json::Error) -> String {
         // The reader's own fixed texts about broken JSON.
         Category::Syntax | Category::Eof | Category::Io => message.to_owned(),
     };
-    format!("not readable as {label}: {place}{reason} (line {line}, column {column})")
+    // A reason that serde found in what it had buffered comes without a position.
+    let position = if line == 0 { String::new() } else { format!(" (line {line}, column {column})") };
+    format!("not readable as {label}: {place}{reason}{position}")
 }
 
 /// The part of a message of serde that names types and fields, without the values.
