@@ -36,8 +36,7 @@ impl<T> Row<T> {
     /// Writes the row, with what else is in `unit`.
     pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
         let Self { exec, row, awaited, read } = self;
-        let unit = unit.step(row.clone());
-        match exec.commit(unit).await {
+        match exec.commit(unit.clone().step(row.clone())).await {
             Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
             Wrote::Recorded(rows) => {
                 let kind = awaited.as_ref().map_or(CallKind::Step, CallKind::Await);
@@ -50,15 +49,15 @@ impl<T> Row<T> {
                 let failure = Error::bad_output(unacceptable(&error).message().to_owned());
                 let mut failed = row;
                 failed.output = StepOutput::Failure(exec.shared.record(&failure));
-                Box::pin(Row { exec, row: failed, awaited, read }.commit_failure()).await
+                Row { exec, row: failed, awaited, read }.commit_failure(unit).await
             }
         }
     }
 
     /// Writes a row that replaces one which could not be written.
-    async fn commit_failure(self) -> Result<T> {
+    async fn commit_failure(self, unit: Unit) -> Result<T> {
         let Self { exec, row, read, .. } = self;
-        match exec.commit(Unit::by(&exec.fence).step(row.clone())).await {
+        match exec.commit(unit.step(row.clone())).await {
             Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
             Wrote::Recorded(rows) => {
                 let expect = Expect { position: row.position, name: &row.name, kind: CallKind::Step };

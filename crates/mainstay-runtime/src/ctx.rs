@@ -95,6 +95,13 @@ impl Ctx {
         self.exec.attempts
     }
 
+    /// Whether the next calls are answered from what an earlier execution recorded. For logs and progress alone: what a body
+    /// does must not depend on it.
+    #[must_use]
+    pub fn is_replaying(&self) -> bool {
+        self.exec.is_replaying()
+    }
+
     /// Judges where a call that is made now stands, and takes its positions.
     pub(crate) fn make(&self, call: &str, positions: i32, in_step: InStep) -> Made {
         match self.place(call, in_step) {

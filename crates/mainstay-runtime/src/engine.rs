@@ -139,7 +139,7 @@ impl Engine {
     /// Takes no more work, waits up to `limit` for what runs, and drops the rest, which stays as it was recorded and is
     /// continued by another process or the next launch.
     ///
-    /// Returns within two seconds of the limit even when the store hangs. Again it does nothing. Errors: `Refused` in a body.
+    /// Returns a few seconds after the limit even when the store hangs or a body blocks. Again it does nothing. Errors: `Refused` in a body.
     pub async fn shutdown(&self, limit: Duration) -> Result<()> {
         if let Some(scope) = guard::current() {
             let own = &scope.ctx.exec.id;

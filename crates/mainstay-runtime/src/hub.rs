@@ -1,6 +1,6 @@
 //! Waiting for workflows: one reader for all waiters of a process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -31,12 +31,75 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct State {
     waiting: BTreeMap<WorkflowId, Waited>,
+    /// When each of them is read next.
+    due: BTreeSet<(Monotonic, WorkflowId)>,
     closed: bool,
 }
 
 struct Waited {
     waiters: Vec<oneshot::Sender<Standing>>,
     due: Monotonic,
+}
+
+impl State {
+    /// Adds a waiter of a workflow that is to be read at `due`.
+    fn add(&mut self, id: &WorkflowId, due: Monotonic) -> oneshot::Receiver<Standing> {
+        let (sender, receiver) = oneshot::channel();
+        match self.waiting.get_mut(id) {
+            Some(waited) => {
+                waited.waiters.retain(|waiter| !waiter.is_closed());
+                waited.waiters.push(sender);
+            }
+            None => {
+                self.due.insert((due, id.clone()));
+                self.waiting.insert(id.clone(), Waited { waiters: vec![sender], due });
+            }
+        }
+        self.hasten(id, due);
+        receiver
+    }
+
+    /// Reads a waited-for workflow at `due`, unless it is to be read before.
+    fn hasten(&mut self, id: &WorkflowId, due: Monotonic) {
+        if let Some(waited) = self.waiting.get_mut(id)
+            && waited.due > due
+        {
+            self.due.remove(&(waited.due, id.clone()));
+            waited.due = due;
+            self.due.insert((due, id.clone()));
+        }
+    }
+
+    fn remove(&mut self, id: &WorkflowId) -> Option<Waited> {
+        let waited = self.waiting.remove(id)?;
+        self.due.remove(&(waited.due, id.clone()));
+        Some(waited)
+    }
+
+    /// The ids that are due, at most a batch, put off to their next poll; and when the next ones are.
+    fn take_due(&mut self, now: Monotonic) -> (Vec<WorkflowId>, Option<Monotonic>) {
+        // A poll of many waiters is spread, so that it never takes more than a few reads a second.
+        let spread = POLL.max(Duration::from_millis(self.waiting.len() as u64 / 4));
+        let mut taken = Vec::new();
+        while taken.len() < BATCH
+            && let Some((due, id)) = self.due.pop_first()
+        {
+            if due > now {
+                self.due.insert((due, id));
+                break;
+            }
+            let Some(waited) = self.waiting.get_mut(&id) else { continue };
+            waited.waiters.retain(|waiter| !waiter.is_closed());
+            if waited.waiters.is_empty() {
+                self.waiting.remove(&id);
+                continue;
+            }
+            waited.due = now + spread;
+            self.due.insert((waited.due, id.clone()));
+            taken.push(id);
+        }
+        (taken, self.due.first().map(|(due, _)| *due))
+    }
 }
 
 impl Hub {
@@ -50,44 +113,33 @@ impl Hub {
 
     /// Waits until a workflow has ended or is gone; `None` when the engine stops first.
     ///
-    /// One that runs here is not read: its end is told.
+    /// One that runs here is not read at once: its end is told.
     pub(crate) async fn ended(&self, shared: &Shared, id: &WorkflowId) -> Option<Standing> {
         let now = shared.env.monotonic();
-        let here = shared.running_here(id).is_some();
         let receiver = {
             let mut state = self.lock();
             if state.closed {
                 return None;
             }
-            let (sender, receiver) = oneshot::channel();
-            let due = if here { now + POLL } else { now };
-            let waited = state.waiting.entry(id.clone()).or_insert_with(|| Waited { waiters: Vec::new(), due });
-            waited.waiters.retain(|waiter| !waiter.is_closed());
-            waited.waiters.push(sender);
-            waited.due = waited.due.min(due);
-            receiver
+            state.add(id, now + POLL)
         };
-        if !here || shared.running_here(id).is_none() {
-            self.mark(id, now);
+        // Looked at after the waiter is entered: an end that comes from now on is told.
+        if shared.running_here(id).is_none() {
+            self.lock().hasten(id, now);
             self.nudge.notify_one();
         }
         receiver.await.ok()
     }
 
-    /// Makes a waited-for workflow due.
-    fn mark(&self, id: &WorkflowId, now: Monotonic) -> bool {
-        match self.lock().waiting.get_mut(id) {
-            Some(waited) => {
-                waited.due = waited.due.min(now);
-                true
-            }
-            None => false,
-        }
+    fn hasten(&self, id: &WorkflowId, due: Monotonic) {
+        self.lock().hasten(id, due);
     }
 
-    fn mark_all(&self, now: Monotonic) {
-        for waited in self.lock().waiting.values_mut() {
-            waited.due = waited.due.min(now);
+    fn hasten_all(&self, due: Monotonic) {
+        let mut state = self.lock();
+        let ids: Vec<_> = state.waiting.keys().cloned().collect();
+        for id in ids {
+            state.hasten(&id, due);
         }
     }
 
@@ -96,7 +148,7 @@ impl Hub {
         if matches!(standing, Standing::Open(_)) {
             return;
         }
-        let waited = self.lock().waiting.remove(id);
+        let waited = self.lock().remove(id);
         for waiter in waited.into_iter().flat_map(|waited| waited.waiters) {
             // An error means that the waiter has gone.
             let _ = waiter.send(standing.clone());
@@ -108,30 +160,11 @@ impl Hub {
         let waiting = {
             let mut state = self.lock();
             state.closed = true;
+            state.due.clear();
             std::mem::take(&mut state.waiting)
         };
         drop(waiting);
         self.nudge.notify_one();
-    }
-
-    /// The ids that are due, at most a batch, put off to their next poll; and when the next ones are.
-    fn take_due(&self, now: Monotonic) -> (Vec<WorkflowId>, Option<Monotonic>) {
-        let mut state = self.lock();
-        state.waiting.retain(|_, waited| {
-            waited.waiters.retain(|waiter| !waiter.is_closed());
-            !waited.waiters.is_empty()
-        });
-        // A poll of many waiters is spread, so that it never takes more than a few reads a second.
-        let spread = POLL.max(Duration::from_millis(state.waiting.len() as u64 / 4));
-        let mut due = Vec::new();
-        for (id, waited) in &mut state.waiting {
-            if waited.due <= now && due.len() < BATCH {
-                waited.due = now + spread;
-                due.push(id.clone());
-            }
-        }
-        let next = state.waiting.values().map(|waited| waited.due).min();
-        (due, next)
     }
 }
 
@@ -140,7 +173,7 @@ pub(crate) async fn run(hub: Hub, shared: Weak<Shared>, store: Arc<dyn Store>, e
     let mut next_check = env.deadline(CHECK);
     loop {
         let now = env.monotonic();
-        let (due, next) = hub.take_due(now);
+        let (due, next) = hub.lock().take_due(now);
         if !due.is_empty() {
             read(&hub, &store, &env, &due).await;
             continue;
@@ -166,11 +199,11 @@ pub(crate) async fn run(hub: Hub, shared: Weak<Shared>, store: Arc<dyn Store>, e
             let now = env.monotonic();
             match hint {
                 Wakeup::Workflow(id) => {
-                    hub.mark(&id, now);
+                    hub.hasten(&id, now);
                     suspects.push(id);
                 }
                 Wakeup::All => {
-                    hub.mark_all(now);
+                    hub.hasten_all(now);
                     next_check = now;
                 }
                 _ => {}

@@ -8,9 +8,9 @@ use std::time::Duration;
 use mainstay_env::{BoxFuture, Timestamp};
 use mainstay_queue::{Begun, Slot};
 use mainstay_store::{
-    Created, DedupKey, Effect, EffectReply, Joining, OnExisting, OnHeld, PartitionKey, Payload, Place, Position,
-    QueueName, Refusal, Status, StepOutput, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId,
-    WorkflowRow, wire,
+    AppName, Created, DedupKey, Effect, EffectReply, Joining, OnExisting, OnHeld, PartitionKey, Payload, Place,
+    Position, QueueName, Refusal, Status, StepOutput, StoreError, Submit, Token, Unit, UnitReply, VersionName, When,
+    WorkflowId, WorkflowRow, wire,
 };
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -62,6 +62,7 @@ struct Request {
     timeout: Option<Duration>,
     detached: bool,
     attributes: Option<Result<Payload, String>>,
+    app: Option<AppName>,
     version: Option<VersionName>,
     refuse_existing: bool,
 }
@@ -82,6 +83,7 @@ impl Request {
             timeout: None,
             detached: false,
             attributes: None,
+            app: None,
             version: None,
             refuse_existing: false,
         })
@@ -115,14 +117,16 @@ impl Request {
         let mut submit = Submit::new(id.clone(), name, token.clone(), place)
             .input(self.input.clone())
             .codec(wire::PORTABLE_JSON)
-            .app(shared.app.clone())
             .priority(self.priority);
+        // What this program does not run is another's: whoever serves the queue may own it, in whatever version.
+        let ours = shared.registry.contains(&self.key);
+        submit.app = self.app.clone().or_else(|| ours.then(|| shared.app.clone()));
+        submit.version = self.version.clone().or_else(|| ours.then(|| shared.version.clone()));
         submit.class.clone_from(&self.key.class);
         submit.config.clone_from(&self.key.instance);
         submit.dedup.clone_from(&self.dedup);
         submit.timeout = self.timeout;
         submit.attributes = self.attributes.clone().and_then(Result::ok);
-        submit.version = self.version.clone().or_else(|| self.queue.is_none().then(|| shared.version.clone()));
         if self.refuse_existing {
             submit.on_existing = OnExisting::Refuse;
         }
@@ -216,7 +220,14 @@ impl<W: Target> Start<W> {
         self.set(|request| request.attributes = Some(encoded))
     }
 
-    /// Binds it to a version of the application.
+    /// Names the application whose processes run it, for a workflow that is not registered here.
+    ///
+    /// Without it such a workflow becomes that of the first application that claims it from its queue.
+    pub fn app(self, app: impl Into<AppName>) -> Self {
+        self.set(|request| request.app = Some(app.into()))
+    }
+
+    /// Binds it to a version of the application; that of this process unless set, where it is registered here.
     pub fn version(self, version: impl Into<VersionName>) -> Self {
         self.set(|request| request.version = Some(version.into()))
     }

@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use mainstay_env::{BoxFuture, Env};
 use mainstay_store::{Position, StepName, StepOutput, StepResult};
 use serde::Serialize;
@@ -179,21 +180,24 @@ async fn attempt<T>(
     // The body itself runs as code of the step, so that what it makes belongs there.
     let future = guard::within(scope.clone(), || body(attempt));
     let running = Guarded::new(scope.clone(), future);
-    let result = match retry.timeout {
-        None => running.await,
-        Some(limit) => {
-            let limited = env.timeout(limit, running);
-            match limited.await {
-                Ok(result) => result,
-                Err(_) => {
-                    drop(watched);
-                    return Err(Error::timeout(format!("an attempt took longer than {limit:?}")));
-                }
-            }
-        }
+    // Declared after the body's future and so dropped before it: an attempt is told before it is dropped.
+    let watched = watched;
+    let Some(limit) = retry.timeout else {
+        let result = running.await;
+        watched.done();
+        return result;
     };
-    watched.done();
-    result
+    match select(running, env.sleep(limit)).await {
+        Either::Left((result, _)) => {
+            watched.done();
+            result
+        }
+        Either::Right(((), running)) => {
+            drop(watched);
+            drop(running);
+            Err(Error::timeout(format!("an attempt took longer than {limit:?}")))
+        }
+    }
 }
 
 impl<'a, T: Serialize + DeserializeOwned + Send + 'a> From<StepCall<'a, T>> for Call<'a, T> {
