@@ -9,6 +9,7 @@ mod invariants;
 mod links;
 mod numbered;
 mod reach;
+mod rules;
 mod sizes;
 mod source;
 mod tree;
@@ -32,6 +33,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("banned", banned::check),
     ("invariants", invariants::check),
     ("cases", cases::check),
+    ("rules", rules::check),
     ("links", links::check),
     ("numbered", numbered::check),
 ];
