@@ -56,6 +56,19 @@ struct Aside {
     pause: Duration,
 }
 
+/// Whether a lane rests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// Something waits.
+    Busy,
+    /// Something was sent in the meantime.
+    Sent,
+    /// The next unit rings.
+    Rests,
+    /// The recorder is stopped and all is answered.
+    Over,
+}
+
 /// Why a wait ended.
 enum Woken<T> {
     Ready(T),
@@ -98,10 +111,11 @@ impl Lane {
     async fn serve(&mut self) {
         loop {
             self.look_in();
-            if self.ends() {
-                return;
-            }
+            let rest = if self.waiting.is_empty() { self.rest() } else { Rest::Busy };
             match self.next_try() {
+                _ if rest == Rest::Over => return,
+                // A unit came after the look: it found a busy lane and has not rung.
+                _ if rest == Rest::Sent => {}
                 Some(due) if due <= self.env.monotonic() && !self.waiting.is_empty() => {
                     self.flying = batch::take(&mut self.waiting);
                     self.fly().await;
@@ -173,15 +187,15 @@ impl Lane {
         self.mailbox.answered.notify_waiters();
     }
 
-    /// Whether the lane is over; where nothing could go now, the next unit rings.
-    fn ends(&self) -> bool {
+    /// Has the next unit ring, as nothing could go now.
+    fn rest(&self) -> Rest {
         let mut mail = self.mailbox.lock();
-        if !mail.inbox.is_empty() || !self.waiting.is_empty() {
-            return false;
+        if !mail.inbox.is_empty() {
+            return Rest::Sent;
         }
         mail.resting = true;
         mail.ended = mail.stopped.is_some() && self.aside.units.is_empty();
-        mail.ended
+        if mail.ended { Rest::Over } else { Rest::Rests }
     }
 
     /// When the store is asked next; never while nothing waits.
