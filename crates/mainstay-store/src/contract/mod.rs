@@ -2,6 +2,10 @@
 //!
 //! Every method is one atomic operation: it never waits for an event, sleeps, retries, reads a clock other than the
 //! store's, or invents an id. Replies that carry `now` give the store's clock as the operation read it.
+//!
+//! Three kinds of error are those of many methods: every one that writes may answer `Full`, and all but a claim `Contended`;
+//! `Timeout` is answered by [`crate::wrap::WithDeadline`] alone. The conformance group `errors` holds every method to what
+//! the kinds promise.
 
 mod admin;
 mod claim;
