@@ -16,12 +16,14 @@ pub(crate) fn zip<A, B>(a: Result<A>, b: Result<B>) -> Result<(A, B)> {
 
 /// All values, or the errors of all.
 pub(crate) fn all<T>(results: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
-    results.into_iter().fold(Ok(Vec::new()), |values, result| {
-        zip(values, result).map(|(mut values, value)| {
+    let mut all = Ok(Vec::new());
+    for result in results {
+        all = zip(all, result).map(|(mut values, value)| {
             values.push(value);
             values
-        })
-    })
+        });
+    }
+    all
 }
 
 /// Nothing, or all of these errors.

@@ -103,8 +103,8 @@ impl Function {
         Ok(Self { ctx, ctx_type, attempt, args, returns, value, item })
     }
 
-    /// Attributes for the function that is called, and attributes for the body: what documents, lints or removes an item
-    /// belongs to the former, what changes code to the latter.
+    /// Attributes for the function that is called, and attributes for the body: what documents, lints or removes an
+    /// item belongs to the former, what changes code to the latter.
     pub(crate) fn attributes(&self) -> (Vec<&Attribute>, Vec<&Attribute>) {
         const OUTER: &[&str] =
             &["doc", "cfg", "cfg_attr", "deprecated", "must_use", "allow", "expect", "warn", "deny", "forbid"];
@@ -112,7 +112,8 @@ impl Function {
         self.item.attrs.iter().partition(is_outer)
     }
 
-    /// A type for the body, named so that it hides none of the user's. Errors of what names it stand at the return type.
+    /// A type for the body, named so that it hides none of the user's. Errors of what names it stand at the return
+    /// type.
     pub(crate) fn hidden(&self) -> Ident {
         let name = self.item.sig.ident.unraw().to_string();
         let camel: String = name.split('_').map(capitalized).collect();
@@ -334,4 +335,13 @@ fn returned(sig: &Signature, kind: Kind) -> Result<(Type, Type)> {
 /// A span of the expansion's own code that errors show at a type of the user.
 pub(crate) fn place(ty: &Type) -> Span {
     Span::mixed_site().located_at(ty.span())
+}
+
+/// Tokens that mean the same, but whose errors show at a type of the user: bounds that the type does not meet.
+pub(crate) fn shown_at(tokens: TokenStream, ty: &Type) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token| {
+        token.set_span(token.span().located_at(ty.span()));
+        token
+    });
+    moved.collect()
 }

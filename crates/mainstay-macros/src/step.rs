@@ -8,7 +8,7 @@ use syn::{
     parse_quote,
 };
 
-use crate::function::{Arg, Function, Kind, place};
+use crate::function::{Arg, Function, Kind, place, shown_at};
 use crate::options::{Count, Options};
 use crate::{faults, types};
 
@@ -214,6 +214,7 @@ fn write(
     let kept: Vec<Kept> = args.iter().map(|arg| Kept::of(arg, settings.may_retry())).collect();
     let (items, before) = (Kept::items(&kept), kept.iter().map(Kept::before));
     let attempt = closure(settings, function, hidden, &kept, &name);
+    let call = shown_at(quote!(#krate::Ctx::step(#ctx, #name, #attempt)), value);
     quote! {
         #(#outer)*
         #vis #fn_token #ident #generics(#ctx: #ctx_type, #(#params),*) -> #krate::StepCall<#lifetime, #value>
@@ -223,7 +224,7 @@ fn write(
             #items
             #(#before)*
             let #own_ctx = ::core::clone::Clone::clone(#ctx);
-            #krate::Ctx::step(#ctx, #name, #attempt) #chain
+            #call #chain
         }
     }
 }

@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::{Error, Result, Type};
 
 use crate::faults;
-use crate::function::{Arg, Function, Kind, place};
+use crate::function::{Arg, Function, Kind, place, shown_at};
 use crate::options::Options;
 use crate::types::Parts;
 
@@ -144,6 +144,11 @@ fn workflow(settings: &Settings, function: &Function, hidden: &Ident, tuple: &To
 }
 
 fn tuple(args: &[Arg]) -> TokenStream {
-    let types = args.iter().map(|arg| &arg.ty);
-    quote!((#(#types,)*))
+    match args {
+        [Arg { ty, .. }] => shown_at(quote!((#ty,)), ty),
+        args => {
+            let types = args.iter().map(|arg| &arg.ty);
+            quote!((#(#types),*))
+        }
+    }
 }

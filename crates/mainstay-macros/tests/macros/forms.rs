@@ -31,7 +31,17 @@ pub(super) async fn order(_: Ctx, order: Order) -> Result<Order> {
 
 /// As many arguments as there may be.
 #[workflow]
-pub(super) async fn eight(_ctx: Ctx, a: u8, b: u16, c: u32, d: u64, e: i8, f: bool, g: char, h: String) -> Result<String> {
+pub(super) async fn eight(
+    _ctx: Ctx,
+    a: u8,
+    b: u16,
+    c: u32,
+    d: u64,
+    e: i8,
+    f: bool,
+    g: char,
+    h: String,
+) -> Result<String> {
     Ok(format!("{a}{b}{c}{d}{e}{f}{g}{h}"))
 }
 
@@ -83,7 +93,7 @@ pub(super) async fn steps(ctx: Ctx, order: Order, cents: u64) -> Result<String> 
     let moved = moved(&ctx, order, vec![1]).await?;
     let same = same_names(&ctx, "a", 1, 2).await?;
     let fetched: BTreeMap<String, u8> = fetch(&ctx, &card).await?;
-    Ok(format!("{receipt}{sum}{pair:?}{nested}{named}{moved}{same}{fetched:?}"))
+    Ok(format!("{receipt} | {sum} | {pair:?} | {nested} | {named} | {moved} | {same} | {fetched:?}"))
 }
 
 fn worth_it(error: &Error) -> bool {
@@ -154,7 +164,9 @@ async fn same_names(_: &Ctx, attempt: Attempt, ctx: &str, context: u8, step: u8)
 }
 
 #[step]
-async fn fetch<T: Serialize + DeserializeOwned + Send>(ctx: &Ctx, from: &str) -> Result<T> {
-    let _ = from;
-    Err(Error::new("nothing there"))
+async fn fetch<T>(ctx: &Ctx, key: &str) -> Result<T>
+where
+    T: Serialize + DeserializeOwned + Send + FromIterator<(String, u8)>,
+{
+    Ok([(key.to_owned(), 4)].into_iter().collect())
 }

@@ -2,3 +2,4 @@
 
 mod compile;
 mod forms;
+mod run;

@@ -4,6 +4,8 @@ use mainstay::{Ctx, Result, step, workflow};
 
 struct Body;
 
+struct Declined;
+
 #[step(retries = 1)]
 async fn not_clone(ctx: &Ctx, body: Body) -> Result<()> {
     let _ = body;
@@ -11,12 +13,12 @@ async fn not_clone(ctx: &Ctx, body: Body) -> Result<()> {
 }
 
 #[step]
-async fn other_error(ctx: &Ctx) -> std::io::Result<u32> {
+async fn other_error(ctx: &Ctx) -> Result<u32, Declined> {
     Ok(1)
 }
 
 #[workflow]
-async fn other_error_too(ctx: Ctx) -> Result<u32, std::fmt::Error> {
+async fn other_error_too(ctx: Ctx) -> Result<u32, Declined> {
     Ok(1)
 }
 
