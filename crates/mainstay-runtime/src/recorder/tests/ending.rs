@@ -157,6 +157,18 @@ fn a_hearer_may_send_again() {
     assert_eq!(world.answers(), [("second".to_owned(), "done".to_owned())]);
 }
 
+#[test]
+fn a_unit_that_is_sent_while_the_lane_looks_in_is_not_left_behind() {
+    let world = World::new(12);
+    let fence = world.begin("w");
+    let (recorder, next) = (world.recorder.clone(), step(&fence, 0));
+    // Without patience it is answered at the look, and what its hearer sends meets a lane that is busy.
+    let again = move |_| recorder.send(&"w".into(), next, Patience::Forever, Box::new(|_| ()));
+    world.recorder.send(&"w".into(), submit("a"), Patience::For(secs(0)), Box::new(again));
+    world.sim.run_until_stalled();
+    assert_eq!(world.recorded("w"), [0]);
+}
+
 /// The simulation's clock, whose next sleep panics when it is armed.
 #[derive(Clone, Debug)]
 struct Trap {
