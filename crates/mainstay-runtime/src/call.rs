@@ -10,7 +10,7 @@ use mainstay_store::{Position, RecordedStep, StepName, StepOutput, StepResult, S
 use crate::codec::DecodeError;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, Wrote, unacceptable};
-use crate::journal::{CallKind, Expect};
+use crate::journal::{CallKind, Expect, RESERVED};
 
 /// Reads a recorded form; the outer error says that it cannot be read.
 pub(crate) type Read<T> = fn(&StepResult) -> Result<Result<T>, DecodeError>;
@@ -39,8 +39,7 @@ impl<T> Row<T> {
         match exec.commit(unit.clone().step(row.clone())).await {
             Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
             Wrote::Recorded(rows) => {
-                let kind = awaited.as_ref().map_or(CallKind::Step, CallKind::Await);
-                let expect = Expect { position: row.position, name: &row.name, kind };
+                let expect = expect(&row, awaited.as_ref());
                 let stored = exec.reread(expect, rows).await;
                 recorded_form(&exec, &row.name, row.position, &stored.result, read).await
             }
@@ -56,11 +55,11 @@ impl<T> Row<T> {
 
     /// Writes a row that replaces one which could not be written.
     async fn commit_failure(self, unit: Unit) -> Result<T> {
-        let Self { exec, row, read, .. } = self;
+        let Self { exec, row, awaited, read, .. } = self;
         match exec.commit(unit.step(row.clone())).await {
             Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
             Wrote::Recorded(rows) => {
-                let expect = Expect { position: row.position, name: &row.name, kind: CallKind::Step };
+                let expect = expect(&row, awaited.as_ref());
                 let stored = exec.reread(expect, rows).await;
                 recorded_form(&exec, &row.name, row.position, &stored.result, read).await
             }
@@ -69,6 +68,16 @@ impl<T> Row<T> {
             }
         }
     }
+}
+
+/// What the journal is to find at a row's position: a user's step never has a reserved name.
+fn expect<'a>(row: &'a StepRow, awaited: Option<&'a WorkflowId>) -> Expect<'a> {
+    let kind = match awaited {
+        Some(id) => CallKind::Await(id),
+        None if row.name.as_str().starts_with(RESERVED) => CallKind::Effect,
+        None => CallKind::Step,
+    };
+    Expect { position: row.position, name: &row.name, kind }
 }
 
 /// A row's output as it will be read.

@@ -239,7 +239,7 @@ async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Sta
     let exec = ctx.exec.clone();
     let _busy = ctx.exec.busy();
     let name = GET_STATUS.into();
-    if let Some(recorded) = exec.ask(Expect { position, name: &name, kind: CallKind::Step }).await {
+    if let Some(recorded) = exec.ask(Expect { position, name: &name, kind: CallKind::Effect }).await {
         return replayed(&exec, &recorded, read_status).await;
     }
     let output = match status(&exec.shared, &id).await {

@@ -64,7 +64,7 @@ impl<'a, T: Send + 'a> Race<'a, T> {
 async fn recorded<T: Send>(ctx: Ctx, position: Position, mut calls: Vec<Call<'_, T>>) -> Result<(usize, T)> {
     let exec = ctx.exec.clone();
     let name: StepName = RACE.into();
-    let expect = || Expect { position, name: &name, kind: CallKind::Step };
+    let expect = || Expect { position, name: &name, kind: CallKind::Effect };
     if let Some(recorded) = exec.ask(expect()).await {
         let index = recorded.result.payload().and_then(|payload| codec::decode::<usize>(payload).ok());
         let Some(index) = index.filter(|index| *index < calls.len()) else {
