@@ -112,7 +112,7 @@ async fn page_in(
 }
 
 /// Reads until the store answers; a row that is gone, or an execution that is stopped, ends it.
-async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
     exec: &Execution,
     mut read: impl FnMut() -> F,
 ) -> Result<T, Stop> {

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::call::{Call, Ran, Row, replayed, row};
 use crate::codec::{self, DecodeError};
 use crate::ctx::{Ctx, InStep, Made};
+use crate::driver;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, Wrote, unacceptable};
 use crate::guard;
@@ -67,7 +68,8 @@ impl<T> Handle<T> {
         Handle { shared: self.shared.clone(), id: self.id.clone(), owner: self.owner, value: PhantomData }
     }
 
-    /// Where the workflow stands now. Errors: `NotFound`; `Unavailable` when the store does not answer.
+    /// Where the workflow stands now. Errors: `NotFound`; outside of bodies, which wait for the store, `Unavailable` when it
+    /// does not answer.
     pub fn status(&self) -> Call<'static, Status> {
         let (place, shared, id) = (self.place("handle.status", InStep::Runs), self.shared.clone(), self.id.clone());
         Call::new(async move {
@@ -242,13 +244,24 @@ async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Sta
     if let Some(recorded) = exec.ask(Expect { position, name: &name, kind: CallKind::Effect }).await {
         return replayed(&exec, &recorded, read_status).await;
     }
-    let output = match status(&exec.shared, &id).await {
+    let output = match status_patiently(&exec, &id).await {
         Ok(status) => exec.shared.encode(status.as_str()).map(StepOutput::Value),
         Err(error) => Err(error),
     };
     let output = output.unwrap_or_else(|error| StepOutput::Failure(exec.shared.record(&error)));
     let row = row(position, name, output);
     Ran::Row(Row { exec, row, awaited: None, read: read_status })
+}
+
+/// The status, read until the store answers: an outage is nothing to be recorded.
+async fn status_patiently(exec: &Execution, id: &WorkflowId) -> Result<Status> {
+    match driver::patiently(exec, || exec.shared.store.workflow_rows(std::slice::from_ref(id))).await {
+        Ok(rows) => rows.into_iter().next().flatten().map(|row| row.status).ok_or_else(|| Error::not_found(id)),
+        Err(stop) => {
+            exec.stop(stop);
+            std::future::pending().await
+        }
+    }
 }
 
 fn read_status(result: &StepResult) -> Result<Result<Status>, DecodeError> {
