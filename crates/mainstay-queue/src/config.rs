@@ -124,7 +124,7 @@ impl Config {
     }
 
     /// Checks every field. Errors: names the first one that breaks a rule, as `config.ttl`.
-    pub(crate) fn check(&self) -> Result<(), FieldError> {
+    pub fn check(&self) -> Result<(), FieldError> {
         self.check_names()?;
         at_least("config.max_running", self.max_running, 1)?;
         at_least("config.batch", self.batch, 1)?;

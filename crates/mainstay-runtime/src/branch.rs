@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mainstay_env::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::ctx::{Branch, Ctx, InStep};
@@ -25,13 +26,16 @@ pub struct Spawned<T> {
     refused: Option<Error>,
     exec: Arc<Execution>,
     block: Option<Block>,
+    /// The branch itself while it lacks positions.
+    held: Option<BoxFuture<'static, ()>>,
 }
 
-/// The positions that a branch has taken from its parent.
+/// The positions that a branch has taken from its parent: none while the usual number did not fit.
 struct Block {
     parent: Arc<Branch>,
     own: Arc<Branch>,
     from: i32,
+    to: i32,
 }
 
 impl Ctx {
@@ -46,25 +50,32 @@ impl Ctx {
         T: Send + 'static,
     {
         let exec = self.exec.clone();
-        let taken = self.place("ctx.spawn", InStep::Refused).and_then(|_| self.branch.take(POSITIONS));
-        let from = match taken {
-            Ok(from) => from,
-            Err(error) => {
-                return Spawned { receiver: None, refused: Some(error), exec, block: None };
-            }
+        if let Err(error) = self.place("ctx.spawn", InStep::Refused) {
+            return Spawned { receiver: None, refused: Some(error), exec, block: None, held: None };
+        }
+        let (from, to, refused) = match self.branch.take(POSITIONS) {
+            Ok(from) => (from, from + POSITIONS, None),
+            Err(error) => (self.branch.next(), self.branch.next(), Some(error)),
         };
-        let own = Branch::new(from, from + POSITIONS);
+        let own = Branch::new(from, to);
         let ctx = Ctx { exec: exec.clone(), branch: own.clone() };
         let scope = Scope { ctx: ctx.clone(), step: None };
         let (sender, receiver) = oneshot::channel();
         let body = Guarded::new(scope.clone(), guard::within(scope, || body(ctx)));
-        exec.add_branch(Box::pin(async move {
+        let branch: BoxFuture<'static, ()> = Box::pin(async move {
             let result = body.await;
             // An error means that nobody awaits the branch.
             let _ = sender.send(result);
-        }));
-        let block = Some(Block { parent: self.branch.clone(), own, from });
-        Spawned { receiver: Some(receiver), refused: None, exec, block }
+        });
+        let held = match refused {
+            Some(_) => Some(branch),
+            None => {
+                exec.add_branch(branch);
+                None
+            }
+        };
+        let block = Some(Block { parent: self.branch.clone(), own, from, to });
+        Spawned { receiver: Some(receiver), refused, exec, block, held }
     }
 }
 
@@ -72,10 +83,16 @@ impl<T> Spawned<T> {
     /// Sets how many durable calls the branch may make, its own branches' included. To be said at once, before the body
     /// makes its next call.
     pub fn positions(mut self, positions: u32) -> Self {
-        let Some(Block { parent, own, from }) = &self.block else { return self };
+        let Some(Block { parent, own, from, to }) = &self.block else { return self };
         let wanted = i32::try_from(positions).ok().and_then(|count| from.checked_add(count));
         match wanted {
-            Some(wanted) if parent.resize(from + POSITIONS, wanted) => own.set_end(wanted),
+            Some(wanted) if parent.resize(*to, wanted) => {
+                own.set_end(wanted);
+                if let Some(branch) = self.held.take() {
+                    self.refused = None;
+                    self.exec.add_branch(branch);
+                }
+            }
             _ => {
                 let text = "positions of a branch: say it before the next call, and not more than are left";
                 self.refused = Some(Error::refused(text.to_owned()));

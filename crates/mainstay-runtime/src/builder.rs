@@ -146,6 +146,7 @@ impl Builder {
         if let Some(change) = self.settings {
             config = change(config);
         }
+        config.check().map_err(|error| Error::refused(error.to_string()))?;
         let store = wrap::standard(self.store);
         if let VersionReply::Owned(owner) = store.version_register(&app, &version).await.map_err(Error::store)? {
             return Err(Error::conflict(format!("version {version} belongs to the application {owner}")));

@@ -29,15 +29,20 @@ pub(crate) struct Row<T> {
     pub(crate) row: StepRow,
     /// The workflow that the call awaited.
     pub(crate) awaited: Option<WorkflowId>,
+    /// The recorded form, where it is known already.
+    pub(crate) value: Option<Result<T>>,
     pub(crate) read: Read<T>,
 }
 
 impl<T> Row<T> {
     /// Writes the row, with what else is in `unit`.
     pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
-        let Self { exec, row, awaited, read } = self;
+        let Self { exec, row, awaited, value, read } = self;
         match exec.commit(unit.clone().step(row.clone())).await {
-            Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
+            Wrote::Done(_) => match value {
+                Some(value) => value,
+                None => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
+            },
             Wrote::Recorded(rows) => {
                 let expect = expect(&row, awaited.as_ref());
                 let stored = exec.reread(expect, rows).await;
@@ -48,7 +53,7 @@ impl<T> Row<T> {
                 let failure = Error::bad_output(unacceptable(&error).message().to_owned());
                 let mut failed = row;
                 failed.output = StepOutput::Failure(exec.shared.record(&failure));
-                Row { exec, row: failed, awaited, read }.commit_failure(unit).await
+                Row { exec, row: failed, awaited, value: None, read }.commit_failure(unit).await
             }
         }
     }

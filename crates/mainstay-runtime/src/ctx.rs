@@ -40,6 +40,11 @@ impl Branch {
         })
     }
 
+    /// The next position that is free.
+    pub(crate) fn next(&self) -> i32 {
+        self.next.load(Ordering::Relaxed)
+    }
+
     /// Makes the block that ends at `from` the end of this branch's taken positions longer or shorter, unless another was
     /// taken since.
     pub(crate) fn resize(&self, taken_to: i32, wanted: i32) -> bool {
@@ -133,7 +138,7 @@ impl Ctx {
             return match in_step {
                 InStep::Runs => Ok(true),
                 InStep::Refused => {
-                    Err(Error::refused(format!("{call} was called inside the step {step:?}: call it in the body")))
+                    Err(Error::refused(format!("{call} was called inside the step {:?}: call it in the body", step.name)))
                 }
             };
         }

@@ -183,7 +183,9 @@ impl Drive {
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let scope = self.scope.clone();
+            let began = self.exec.shared.env.monotonic();
             let polled = catch_unwind(AssertUnwindSafe(|| guard::within(scope, || self.body.as_mut().poll(cx))));
+            self.exec.polled(began, None);
             match polled {
                 Err(panic) => return Poll::Ready(End::Panicked(panic_text(&*panic))),
                 Ok(Poll::Ready(result)) => return Poll::Ready(End::Returned(result)),
@@ -239,7 +241,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
 async fn finish(exec: &Arc<Execution>, end: End) {
     let outcome = match end {
         End::Returned(Ok(payload)) => Outcome::Success(payload),
-        End::Returned(Err(error)) => Outcome::Error(exec.shared.record(&error)),
+        End::Returned(Err(error)) => Outcome::Error(exec.shared.record(&error.alone())),
         End::Panicked(text) => {
             tracing::error!(workflow = %exec.id, name = %exec.name, panic = %text, "workflow panicked");
             Outcome::Error(exec.shared.record(&Error::panic(text)))

@@ -60,6 +60,7 @@ struct Inner {
     code: Option<Value>,
     data: Option<Value>,
     source: Option<Source>,
+    earlier: Vec<String>,
 }
 
 type Source = Arc<dyn StdError + Send + Sync>;
@@ -260,6 +261,18 @@ impl Error {
         self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
     }
 
+    /// What the attempts of a step before the last one failed with, oldest first, as `name: message`; at most the last 16.
+    ///
+    /// They are recorded with the step and not passed on by a workflow that ends with the error.
+    ///
+    /// ```
+    /// assert!(mainstay_runtime::Error::new("the only one").earlier().is_empty());
+    /// ```
+    #[must_use]
+    pub fn earlier(&self) -> &[String] {
+        &self.0.earlier
+    }
+
     /// The same as a standard error, for functions that return one; `?` does it too where they return a box.
     ///
     /// ```
@@ -274,7 +287,23 @@ impl Error {
     }
 
     fn of(kind: ErrorKind, name: String, message: String) -> Self {
-        Self(Arc::new(Inner { kind, name, message, code: None, data: None, source: None }))
+        Self(Arc::new(Inner { kind, name, message, code: None, data: None, source: None, earlier: Vec::new() }))
+    }
+
+    /// The error of the last attempt, with those of the ones before.
+    pub(crate) fn after(mut self, earlier: Vec<Self>) -> Self {
+        let first = earlier.len().saturating_sub(record::MAX_EARLIER);
+        let line = |error: &Self| record::line(error.name(), error.message());
+        self.inner().earlier = earlier.iter().skip(first).map(line).collect();
+        self
+    }
+
+    /// The same error without those of earlier attempts: what a workflow ends with is read by other languages too.
+    pub(crate) fn alone(mut self) -> Self {
+        if !self.0.earlier.is_empty() {
+            self.inner().earlier.clear();
+        }
+        self
     }
 
     /// The fields, for a change; those of a clone stay as they are.

@@ -43,6 +43,9 @@ pub(crate) enum Wrote {
     Invalid(StoreError),
 }
 
+/// A poll that takes longer is reported: meanwhile its thread does nothing else that it has to do.
+const LONG_POLL: Duration = Duration::from_secs(1);
+
 /// The store's clock at a moment of the monotonic one.
 #[derive(Clone, Copy)]
 struct Anchor {
@@ -69,6 +72,8 @@ pub(crate) struct Execution {
     busy: AtomicU32,
     /// Set when the outcome is on its way: what the row becomes is no news any more.
     pub(crate) ending: AtomicBool,
+    /// Set when a long poll has been reported.
+    blocked: AtomicBool,
 }
 
 #[derive(Default)]
@@ -108,6 +113,7 @@ impl Execution {
             waits: AtomicU32::new(0),
             busy: AtomicU32::new(0),
             ending: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
         })
     }
 
@@ -247,6 +253,22 @@ impl Execution {
     /// Whether everything that the body waits for is a durable wait.
     pub(crate) fn only_waits(&self) -> bool {
         self.waits.load(Ordering::Relaxed) > 0 && self.busy.load(Ordering::Relaxed) == 0
+    }
+
+    /// Warns, once an execution, of a poll of its code that began then and kept its thread for too long. The innermost poll
+    /// is the first to be judged, so that the step is named where it was one.
+    pub(crate) fn polled(&self, began: Monotonic, step: Option<&StepName>) {
+        let took = self.shared.env.monotonic().since(began);
+        if took < LONG_POLL || self.blocked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        tracing::warn!(
+            workflow = %self.id,
+            name = %self.name,
+            step = step.map(tracing::field::display),
+            ?took,
+            "the body has blocked its thread: whatever shares that thread waits; let it block on a thread of its own"
+        );
     }
 
     /// Whether no durable call is pending.

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 
 use mainstay_store::StepName;
@@ -19,7 +21,35 @@ pub(crate) struct Scope {
     /// The context of the body, or of the branch.
     pub(crate) ctx: Ctx,
     /// The step whose body it is, where it is one.
-    pub(crate) step: Option<StepName>,
+    pub(crate) step: Option<Inside>,
+}
+
+/// The attempt of a step that is being polled.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    pub(crate) name: StepName,
+    /// Key of the step, the same in every attempt.
+    pub(crate) key: Arc<str>,
+    /// Steps made in this attempt so far.
+    made: Arc<AtomicU32>,
+}
+
+impl Inside {
+    /// A step at its first attempt.
+    pub(crate) fn new(name: StepName, key: impl Into<Arc<str>>) -> Self {
+        Self { name, key: key.into(), made: Arc::default() }
+    }
+
+    /// The same step at its next attempt: the steps in it count from the first again.
+    pub(crate) fn again(&self) -> Self {
+        Self::new(self.name.clone(), self.key.clone())
+    }
+
+    /// A step that is made in this attempt. Its key derives from the order of making, so that every attempt gives the same.
+    pub(crate) fn nested(&self, name: StepName) -> Self {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        Self::new(name, format!("{}.{number}", self.key))
+    }
 }
 
 /// What this thread polls now; nothing outside bodies.
@@ -58,6 +88,10 @@ impl<F: Future> Future for Guarded<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        within(this.scope.clone(), || this.future.as_mut().poll(cx))
+        let exec = &this.scope.ctx.exec;
+        let began = exec.shared.env.monotonic();
+        let polled = within(this.scope.clone(), || this.future.as_mut().poll(cx));
+        exec.polled(began, this.scope.step.as_ref().map(|step| &step.name));
+        polled
     }
 }

@@ -203,7 +203,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
             StepResult::Nothing => StepOutput::Nothing,
         };
         let row = row(position, name, output).child(self.id.clone()).took(exec.shared.env.monotonic().since(began));
-        Ran::Row(Row { exec, row, awaited: Some(self.id), read })
+        Ran::Row(Row { exec, row, awaited: Some(self.id), value: None, read })
     }
 }
 
@@ -250,7 +250,7 @@ async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Sta
     };
     let output = output.unwrap_or_else(|error| StepOutput::Failure(exec.shared.record(&error)));
     let row = row(position, name, output);
-    Ran::Row(Row { exec, row, awaited: None, read: read_status })
+    Ran::Row(Row { exec, row, awaited: None, value: None, read: read_status })
 }
 
 /// The status, read until the store answers: an outage is nothing to be recorded.

@@ -6,7 +6,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use mainstay_env::BoxFuture;
-use mainstay_store::{ClassName, CodecName, ConfigName, Payload, Registered, WorkflowName, WorkflowRow};
+use mainstay_store::{
+    Bounds, ClassName, CodecName, ConfigName, Payload, Registered, WorkflowName, WorkflowRow, wire,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -30,6 +32,21 @@ pub(crate) struct Key {
 impl Key {
     pub(crate) fn of(row: &WorkflowRow) -> Self {
         Self { name: row.name.clone(), class: row.class.clone(), instance: row.config.clone() }
+    }
+
+    /// Whether a row can carry it. Errors: `Refused`.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bounds = Bounds::default();
+        let names = bounds
+            .name("workflow.name", self.name.as_str())
+            .and_then(|()| bounds.name_if("workflow.class", self.class.as_ref()))
+            .and_then(|()| bounds.name_if("workflow.instance", self.instance.as_ref()));
+        names.map_err(|error| Error::refused(error.to_string()))?;
+        if self.name.as_str().starts_with(wire::RESERVED_PREFIX) {
+            let prefix = wire::RESERVED_PREFIX;
+            return Err(Error::refused(format!("workflow {self}: names that begin with {prefix} are the engine's own")));
+        }
+        Ok(())
     }
 }
 
@@ -93,7 +110,7 @@ impl Registration {
                 let args = W::Args::decode(W::PARAMS, input.0.as_ref(), input.1.as_ref())?;
                 let shared = ctx.shared().clone();
                 let value = workflow.run(ctx, args).await?;
-                shared.encode(&value)
+                shared.round_trip(&value).map(|(payload, _)| payload)
             })
         });
         Self { key, max_attempts: W::MAX_ATTEMPTS, body }
@@ -225,9 +242,10 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Adds one. Errors: `Refused` for one that is there already, or a cap of zero.
+    /// Adds one. Errors: `Refused` for one that is there already, a name that no row can have, or a cap of zero.
     pub(crate) fn add(&mut self, registration: Registration) -> Result<()> {
         let Registration { key, max_attempts, body } = registration;
+        key.check()?;
         if max_attempts == 0 {
             return Err(Error::refused(format!("workflow {key}: max_attempts is 0, at least 1 is needed")));
         }

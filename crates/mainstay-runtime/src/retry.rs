@@ -8,6 +8,9 @@ use mainstay_env::Rng;
 
 use crate::error::Error;
 
+/// Which errors are worth another attempt.
+pub(crate) type WorthIt = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
+
 /// How a step that fails is tried again.
 #[derive(Clone)]
 pub(crate) struct Retry {
@@ -22,7 +25,7 @@ pub(crate) struct Retry {
     /// How far a wait is moved at random, as a fraction of itself.
     pub(crate) jitter: f64,
     /// Which errors are worth it; all where missing.
-    pub(crate) only: Option<Arc<dyn Fn(&Error) -> bool + Send + Sync>>,
+    pub(crate) only: Option<WorthIt>,
     /// How long one attempt may take.
     pub(crate) timeout: Option<Duration>,
 }

@@ -8,6 +8,7 @@ use mainstay_env::{Env, Tasks};
 use mainstay_queue::Dispatch;
 use mainstay_store::{AppName, Bounds, Payload, StepName, Store, VersionName, WorkflowId, wire};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::codec::{self, Strictness};
 use crate::ctx::Ctx;
@@ -120,6 +121,14 @@ impl Shared {
             codec::encode_with(value, self.strictness).map_err(|error| Error::bad_output(error.to_string()))?;
         self.bounds.payload("output", &payload).map_err(|error| Error::bad_output(error.to_string()))?;
         Ok(payload)
+    }
+
+    /// Encodes a value and reads it back, as it will be read from the store.
+    pub(crate) fn round_trip<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<(Payload, T)> {
+        let (payload, value) =
+            codec::round_trip(value, self.strictness).map_err(|error| Error::bad_output(error.to_string()))?;
+        self.bounds.payload("output", &payload).map_err(|error| Error::bad_output(error.to_string()))?;
+        Ok((payload, value))
     }
 
     /// The stored form of an error.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::call::{Call, Ran, row};
-use crate::codec;
+use crate::codec::{self, Strictness};
 use crate::ctx::{Ctx, InStep, Made};
 use crate::error::{Error, Result};
 use crate::execution::{Wrote, unacceptable};
@@ -92,6 +92,7 @@ impl Request {
     /// What can be judged without the store.
     fn check(&self, shared: &Shared) -> Result<()> {
         let refuse = |text: &str| Err(Error::refused(format!("start of workflow {}: {text}", self.key)));
+        self.key.check()?;
         if self.queue.is_none() {
             if !shared.registry.contains(&self.key) {
                 return refuse("it is not registered here: register it, or name a queue that another program serves");
@@ -105,6 +106,11 @@ impl Request {
         }
         if self.timeout.is_some_and(|timeout| timeout.as_millis() == 0) {
             return refuse("timeout is under a millisecond");
+        }
+        if shared.strictness == Strictness::Portable
+            && let Err(error) = codec::check_portable(&self.input)
+        {
+            return refuse(&format!("arguments: {error}"));
         }
         if let Some(Err(error)) = &self.attributes {
             return refuse(&format!("attributes: {error}"));

@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use crate::attempt::{Attempt, Body, CallBody, StepBody};
 use crate::call::{Call, Ran, Row, replayed, row};
 use crate::codec::{self, DecodeError};
-use crate::ctx::{Ctx, InStep, Made};
+use crate::ctx::{self, Ctx, Made};
 use crate::error::{Error, Result};
-use crate::guard::{self, Guarded, Scope};
+use crate::guard::{self, Guarded, Inside, Scope};
 use crate::journal::{CallKind, Expect};
 use crate::retry::Retry;
 
@@ -26,6 +26,8 @@ pub struct StepCall<'a, T> {
     ctx: Ctx,
     made: Made,
     name: StepName,
+    /// What it is in, where it was made in a step.
+    nested: Option<Inside>,
     body: Body<'a, T>,
     retry: Retry,
 }
@@ -52,10 +54,12 @@ impl Ctx {
 
     fn make_step<'a, T>(&self, name: StepName, body: Body<'a, T>) -> StepCall<'a, T> {
         let made = match self.shared().check_step_name(&name) {
-            Ok(()) => self.make(name.as_str(), 1, InStep::Runs),
+            Ok(()) => self.make(name.as_str(), 1, ctx::InStep::Runs),
             Err(error) => Made::Refused(error),
         };
-        StepCall { ctx: self.clone(), made, name, body, retry: Retry::default() }
+        let enclosing = guard::current().and_then(|scope| scope.step).filter(|_| matches!(made, Made::Inside));
+        let nested = enclosing.map(|step| step.nested(name.clone()));
+        StepCall { ctx: self.clone(), made, name, nested, body, retry: Retry::default() }
     }
 }
 
@@ -107,13 +111,16 @@ impl<'a, T> StepCall<'a, T> {
 
 impl<'a, T: Serialize + DeserializeOwned + Send + 'a> StepCall<'a, T> {
     async fn run(self) -> Ran<T> {
-        let Self { ctx, made, name, body, retry } = self;
+        let Self { ctx, made, name, nested, body, retry } = self;
         match made {
             Made::Refused(error) => Ran::Now(Err(error)),
             Made::Inside => {
-                let scope = guard::current().unwrap_or_else(|| Scope { ctx: ctx.clone(), step: Some(name) });
-                let key = ctx.exec.id.to_string();
-                Ran::Now(attempts(&ctx.shared().env, scope, &retry, &key, body).await)
+                if guard::current().is_some_and(|scope| scope.step.is_none()) {
+                    let text = format!("the step {name:?} was made inside a step and awaited outside of it");
+                    return Ran::Now(Err(Error::refused(text)));
+                }
+                let scope = Scope { ctx: ctx.clone(), step: nested };
+                Ran::Now(attempts(&ctx.shared().env, scope, &retry, body).await)
             }
             Made::At(ctx, position) => run_at(ctx, position, name, body, retry).await,
         }
@@ -131,15 +138,19 @@ where
     }
     let env = &exec.shared.env;
     let began = env.monotonic();
-    let scope = Scope { ctx: ctx.clone(), step: Some(name.clone()) };
-    let key = format!("{}-{position}", exec.id);
-    let result = attempts(env, scope, &retry, &key, body).await;
-    let output = match result.and_then(|value| exec.shared.encode(&value)) {
-        Ok(payload) => StepOutput::Value(payload),
-        Err(error) => StepOutput::Failure(exec.shared.record(&error)),
+    let step = Inside::new(name.clone(), format!("{}-{position}", exec.id));
+    let scope = Scope { ctx: ctx.clone(), step: Some(step) };
+    let result = attempts(env, scope, &retry, body).await;
+    let (output, value) = match result.and_then(|value| exec.shared.round_trip(&value)) {
+        Ok((payload, value)) => (StepOutput::Value(payload), Ok(value)),
+        Err(error) => {
+            let payload = exec.shared.record(&error);
+            let recorded = Error::recorded(&payload);
+            (StepOutput::Failure(payload), Err(recorded))
+        }
     };
     let row = row(position, name, output).took(env.monotonic().since(began));
-    Ran::Row(Row { exec: exec.clone(), row, awaited: None, read })
+    Ran::Row(Row { exec: exec.clone(), row, awaited: None, value: Some(value), read })
 }
 
 /// A step's recorded form.
@@ -152,17 +163,19 @@ pub(crate) fn read<T: DeserializeOwned>(result: &StepResult) -> Result<Result<T>
 }
 
 /// Runs attempts until one succeeds or no more is allowed.
-async fn attempts<T>(env: &Env, scope: Scope, retry: &Retry, key: &str, mut body: Body<'_, T>) -> Result<T> {
+async fn attempts<T>(env: &Env, scope: Scope, retry: &Retry, mut body: Body<'_, T>) -> Result<T> {
+    let mut earlier = Vec::new();
     for number in 1.. {
-        let error = match attempt(env, &scope, retry, key, number, &mut body).await {
+        let error = match attempt(env, &scope, retry, number, &mut body).await {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         if !retry.again(number, &error) {
-            return Err(error);
+            return Err(error.after(earlier));
         }
         let wait = retry.jittered(number, env.rng());
-        tracing::debug!(step = ?scope.step, attempt = number, ?wait, error = %error, "step failed, tried again");
+        tracing::debug!(step = ?scope.step.as_ref().map(|step| &step.name), attempt = number, ?wait, error = %error, "step failed, tried again");
+        earlier.push(error);
         env.sleep(wait).await;
     }
     Err(Error::bug("no attempt is left".to_owned()))
@@ -172,14 +185,16 @@ async fn attempt<T>(
     env: &Env,
     scope: &Scope,
     retry: &Retry,
-    key: &str,
     number: u32,
     body: &mut Body<'_, T>,
 ) -> Result<T> {
-    let (attempt, watched) = Attempt::new(number, retry.most(), key.to_owned());
+    let step = scope.step.as_ref().map(Inside::again);
+    let key = step.as_ref().map(|step| step.key.to_string()).unwrap_or_default();
+    let scope = Scope { ctx: scope.ctx.clone(), step };
+    let (attempt, watched) = Attempt::new(number, retry.most(), key);
     // The body itself runs as code of the step, so that what it makes belongs there.
     let future = guard::within(scope.clone(), || body(attempt));
-    let running = Guarded::new(scope.clone(), future);
+    let running = Guarded::new(scope, future);
     // Declared after the body's future and so dropped before it: an attempt is told before it is dropped.
     let watched = watched;
     let Some(limit) = retry.timeout else {

@@ -56,11 +56,6 @@ impl Error {
         Self::made(ErrorKind::Conflict, message)
     }
 
-    /// A store that cannot serve now.
-    pub(crate) fn unavailable(error: StoreError) -> Self {
-        Self::of_store(ErrorKind::Unavailable, error)
-    }
-
     /// A call of an engine that has been shut down.
     pub(crate) fn stopped() -> Self {
         Self::made(ErrorKind::Stopped, "the engine has been shut down")

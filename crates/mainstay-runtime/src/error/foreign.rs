@@ -2,12 +2,16 @@
 
 use serde_json::{Map, Value};
 
+use super::record::MAX_EARLIER;
+
 /// What is known of a stored error.
 pub(super) struct Form {
     pub(super) name: String,
     pub(super) message: String,
     pub(super) code: Option<Value>,
     pub(super) data: Option<Value>,
+    /// Errors of earlier attempts, which only our own steps record.
+    pub(super) earlier: Vec<String>,
 }
 
 /// Name of an error whose text names none.
@@ -25,7 +29,7 @@ pub(super) fn read(text: &str) -> Form {
 }
 
 fn bare(message: String) -> Form {
-    Form { name: UNNAMED.to_owned(), message, code: None, data: None }
+    Form { name: UNNAMED.to_owned(), message, code: None, data: None, earlier: Vec::new() }
 }
 
 /// `{"name", "message", "code"?, "data"?}`, in any order, each of them possibly null but the message.
@@ -39,6 +43,7 @@ fn portable(mut object: Map<String, Value>) -> Result<Form, Map<String, Value>> 
         message: text(&mut object, "message").unwrap_or_default(),
         code: object.remove("code"),
         data: object.remove("data"),
+        earlier: texts(object.remove("earlier")),
     })
 }
 
@@ -47,6 +52,15 @@ fn nested(mut object: Map<String, Value>) -> Option<Form> {
     match object.remove("json") {
         Some(Value::Object(inner)) => portable(inner).ok(),
         _ => None,
+    }
+}
+
+fn texts(list: Option<Value>) -> Vec<String> {
+    match list {
+        Some(Value::Array(list)) => {
+            list.into_iter().filter_map(|line| line.as_str().map(str::to_owned)).take(MAX_EARLIER).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

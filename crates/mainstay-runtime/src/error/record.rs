@@ -12,6 +12,10 @@ use super::{Error, ErrorKind, data_of, engine, foreign};
 /// Most bytes of a recorded message, and of recorded data: an error is read by people and in listings, and one that
 /// carries a whole document must not make its row unwritable.
 pub(super) const MAX_BYTES: usize = 64 << 10;
+/// Errors of earlier attempts that are recorded: the latest, which say what the end was like.
+pub(super) const MAX_EARLIER: usize = 16;
+/// Most bytes of one of them.
+const MAX_LINE: usize = 1024;
 /// Most bytes of a name or of a text code.
 const MAX_NAME: usize = 512;
 /// Room for the note that says what was cut.
@@ -62,7 +66,10 @@ impl Error {
         } else {
             (cut(self.message(), MAX_BYTES), data)
         };
-        let form = json!({ "name": cut(self.name(), MAX_NAME), "message": message, "code": code, "data": data });
+        let mut form = json!({ "name": cut(self.name(), MAX_NAME), "message": message, "code": code, "data": data });
+        if !self.earlier().is_empty() {
+            form["earlier"] = json!(self.earlier());
+        }
         Payload::from(form.to_string())
     }
 
@@ -76,8 +83,14 @@ impl Error {
         let inner = this.inner();
         inner.code = code;
         inner.data = form.data.filter(|data| !data.is_null());
+        inner.earlier = form.earlier;
         this
     }
+}
+
+/// One error of an earlier attempt.
+pub(super) fn line(name: &str, message: &str) -> String {
+    cut(&format!("{name}: {message}"), MAX_LINE)
 }
 
 /// The start of a text that is too long, and how long it was; `most` bytes in all, so that it is cut once.

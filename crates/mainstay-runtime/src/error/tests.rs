@@ -65,7 +65,7 @@ fn made() -> Vec<Error> {
         Error::not_found(&id),
         Error::refused("not here"),
         Error::conflict("taken"),
-        Error::unavailable(StoreError::new(StoreKind::Timeout, "commit")),
+        Error::store(StoreError::new(StoreKind::Timeout, "commit")),
         Error::stopped(),
         Error::mismatch("another step"),
         Error::bug("broken"),
@@ -77,7 +77,7 @@ fn any_error_becomes_one_with_the_question_mark() {
     fn run(text: &str) -> Result<u8> {
         let number: u8 = text.parse()?;
         if number == 0 {
-            return Err(Outer(declined()))?;
+            Err(Outer(declined()))?;
         }
         Err(Error::named("Zero", "not zero"))
     }
@@ -249,7 +249,7 @@ fn a_refused_field_is_named_and_a_drivers_text_is_not_shown() {
     assert!(invalid.is::<FieldError>());
 
     let driver = StoreError::new(StoreKind::Unavailable, "commit").with_source("password=hunter2");
-    for error in [Error::store(driver.clone()), Error::unavailable(driver)] {
+    for error in [Error::store(driver)] {
         let stored = error.record(&ErrorTypes::default());
         assert!(!error.to_string().contains("hunter2") && !stored.as_str().contains("hunter2"));
     }
