@@ -249,10 +249,9 @@ fn a_refused_field_is_named_and_a_drivers_text_is_not_shown() {
     assert!(invalid.is::<FieldError>());
 
     let driver = StoreError::new(StoreKind::Unavailable, "commit").with_source("password=hunter2");
-    for error in [Error::store(driver)] {
-        let stored = error.record(&ErrorTypes::default());
-        assert!(!error.to_string().contains("hunter2") && !stored.as_str().contains("hunter2"));
-    }
+    let error = Error::store(driver);
+    let stored = error.record(&ErrorTypes::default());
+    assert!(!error.to_string().contains("hunter2") && !stored.as_str().contains("hunter2"));
 }
 
 #[test]
