@@ -5,4 +5,5 @@
 
 pub mod ledger;
 pub mod load;
+pub mod runner;
 pub mod worker;

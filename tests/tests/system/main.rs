@@ -2,5 +2,8 @@
 
 mod crash;
 mod drain;
+mod examples;
 mod fresh;
+mod ingest;
 mod process;
+mod runtime_cases;

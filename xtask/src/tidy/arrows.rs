@@ -38,6 +38,7 @@ const TABLE: &[Row] = &[
     row(MACROS, &[], &[FACADE]),
     row(FACADE, &[RUNTIME, MACROS, SQLITE, MEMORY, STORE, ENV], &[]),
     row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV], &[]),
+    row("mainstay-custom-store-example", &[FACADE, STORE], &[]),
     row("xtask", &[], &[]),
 ];
 

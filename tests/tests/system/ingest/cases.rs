@@ -1,0 +1,164 @@
+//! What a user meets beside crashes: bad folders, bad files, second runs.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::Duration;
+
+use mainstay_env::block_on;
+
+use super::journal::SUMMARY;
+use super::site::{INGEST, Site};
+
+/// Steps that began after the first `from` lines of the ledger, by name.
+fn begun(site: &Site, from: usize) -> Vec<String> {
+    let mut names: Vec<String> = site.journal("out").begun(from).map(|line| line.step.1.clone()).collect();
+    names.sort();
+    names
+}
+
+fn lines(site: &Site) -> usize {
+    site.journal("out").lines.len()
+}
+
+fn value(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("a summary")
+}
+
+#[test]
+fn a_missing_folder_is_one_clear_line() {
+    let site = Site::empty();
+    let folder = site.path("none");
+    let output = Command::new(INGEST).arg(&folder).arg("--out").arg(site.path("out")).output().expect("a process");
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
+    assert_eq!(told.trim_end(), format!("ingest: {}: there is no such folder", folder.display()));
+    assert!(output.stdout.is_empty() && !site.path("out").exists());
+}
+
+#[test]
+fn a_second_run_over_an_unchanged_folder_does_nothing() {
+    let site = Site::of(40, 1);
+    let told = site.run("out").ended(0);
+    assert!(told.contains("40 files: 0 done, 40 left"), "{told}");
+    let (known, summary) = (lines(&site), site.summary("out"));
+    let told = site.run("out").ended(0);
+    assert!(told.contains("40 files: 40 done, 0 left"), "{told}");
+    assert_eq!((lines(&site), site.summary("out")), (known, summary));
+}
+
+#[test]
+fn a_new_file_is_ingested_alone_and_a_summary_that_is_gone_is_written_again() {
+    let site = Site::of(10, 2);
+    site.run("out").ended(0);
+    let known = lines(&site);
+    site.write("new", "Eins zwei\nzwei");
+    site.run("out").ended(0);
+    assert_eq!(begun(&site, known), ["count", "hash", SUMMARY, "write"]);
+    let summary = site.summary("out");
+    assert_eq!(value(&summary)["files"][0]["path"], "new");
+    let result = fs::read_to_string(site.path("out/files/new.json")).expect("a result");
+    assert_eq!(value(&result)["commonest"][0], serde_json::json!({"word": "zwei", "count": 2}));
+    // The first run's files again: its run is known, but the summary is of another.
+    fs::remove_file(site.path("in/new")).expect("the file");
+    site.run("out").ended(0);
+    assert_eq!(value(&site.summary("out"))["totals"]["files"], 10);
+    let known = lines(&site);
+    fs::remove_file(site.path("out/summary.json")).expect("the summary");
+    site.run("out").ended(0);
+    assert_eq!(begun(&site, known), [SUMMARY]);
+    assert_eq!(value(&site.summary("out"))["totals"]["files"], 10);
+}
+
+#[test]
+fn a_file_that_is_no_text_fails_alone_and_is_tried_again_by_the_next_run() {
+    let site = Site::of(5, 3);
+    site.write("bad", b"ab\xFFcd");
+    let written = fs::metadata(site.path("in/bad")).and_then(|meta| meta.modified()).expect("its time");
+    let told = site.run("out").ended(1);
+    assert!(told.contains("failed: bad: not UTF-8 at byte 2"), "{told}");
+    let first = site.summary("out");
+    let summary = value(&first);
+    assert_eq!(summary["failed"], serde_json::json!([{"path": "bad", "reason": "not UTF-8 at byte 2"}]));
+    assert_eq!(summary["totals"]["files"], 5);
+    for number in 1..=2 {
+        let known = lines(&site);
+        site.run("out").ended(1);
+        assert_eq!(begun(&site, known), ["count", "hash", SUMMARY], "the others are not touched");
+        let journal = site.journal("out");
+        let tried: BTreeSet<_> =
+            journal.begun(known).filter(|line| line.step.1 != SUMMARY).map(|line| &line.step.0).collect();
+        assert!(tried.iter().all(|id| id.ends_with(&format!("-r{number}"))), "{tried:?}");
+        assert_eq!(site.summary("out"), first);
+    }
+    site.write("bad", b"ab cd");
+    File::options().write(true).open(site.path("in/bad")).and_then(|file| file.set_modified(written)).expect("a time");
+    site.run("out").ended(0);
+    assert_eq!(value(&site.summary("out"))["totals"]["files"], 6);
+}
+
+#[test]
+fn results_inside_the_folder_are_not_ingested_and_links_are_named() {
+    let site = Site::of(6, 4);
+    std::os::unix::fs::symlink("part-0", site.path("in/link")).expect("a link");
+    let run = || {
+        let mut command = Command::new(INGEST);
+        command.arg(".").arg("--out").arg("results").current_dir(site.path("in"));
+        assert!(command.status().expect("a process").success());
+        fs::read_to_string(site.path("in/results/summary.json")).expect("a summary")
+    };
+    let first = run();
+    assert_eq!(value(&first)["totals"]["files"], 6);
+    assert_eq!(value(&first)["skipped"], serde_json::json!([{"path": "link", "reason": "is a symbolic link"}]));
+    assert_eq!(run(), first);
+}
+
+#[test]
+fn names_that_are_no_text_and_names_that_clash_have_results_of_their_own() {
+    use std::os::unix::ffi::OsStrExt;
+    let site = Site::empty();
+    site.write("a", "x");
+    fs::create_dir(site.path("in/a.json")).expect("a folder");
+    site.write("a.json/b", "y z");
+    fs::write(site.path("in").join(std::ffi::OsStr::from_bytes(b"no\xFFtext\n")), "1 2 3").expect("a file");
+    site.run("out").ended(0);
+    let summary = value(&site.summary("out"));
+    let words: Vec<_> = summary["files"].as_array().expect("files").iter().map(|file| file["words"].as_u64()).collect();
+    assert_eq!((words, summary["totals"]["failed"].as_u64()), (vec![Some(1), Some(2), Some(3)], Some(0)));
+    for (result, word) in [(&b"a.json"[..], "x"), (b"a.json~/b.json", "y"), (b"no\xFFtext\n.json", "1")] {
+        let file = site.path("out/files").join(std::ffi::OsStr::from_bytes(result));
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+        assert_eq!(value(&text)["commonest"][0]["word"], word);
+    }
+}
+
+#[test]
+fn an_empty_folder_has_an_empty_summary() {
+    let site = Site::empty();
+    site.run("out").ended(0);
+    assert_eq!(value(&site.summary("out"))["totals"]["files"], 0);
+}
+
+#[test]
+fn ctrl_c_lets_running_steps_end_and_the_next_run_goes_on() {
+    let site = Site::of(60, 5);
+    site.run("calm").ended(0);
+    let program = site.start("out", 100);
+    let process = program.process();
+    let mut journal = site.journal("out");
+    block_on(async {
+        while journal.open_in(process).is_empty() || journal.lines.len() < 30 {
+            site.env.sleep(Duration::from_millis(2)).await;
+            journal.refresh();
+        }
+    });
+    program.interrupt();
+    let told = program.end().ended(130);
+    assert!(told.contains("stopping"), "{told}");
+    journal.refresh();
+    assert_eq!(journal.open_in(process), BTreeSet::new(), "no step was cut off");
+    assert!(!site.path("out/summary.json").exists(), "it was stopped before its end");
+    let told = site.run("out").ended(0);
+    assert!(!told.contains("60 files: 0 done"), "{told}");
+    assert_eq!(site.summary("out"), site.summary("calm"));
+}
