@@ -1,6 +1,8 @@
 //! One try of a step, as its body sees it.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use mainstay_env::BoxFuture;
 use tokio::sync::watch;
@@ -49,18 +51,35 @@ pub(crate) struct Watched {
     done: bool,
 }
 
-impl Watched {
-    pub(crate) fn done(mut self) {
-        self.done = true;
-    }
-}
-
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.done {
             // An error means that the body kept no attempt.
             let _ = self.sender.send(true);
         }
+    }
+}
+
+/// The body of an attempt while it runs: whenever it is dropped before its end, the attempt is told first.
+pub(crate) struct Watching<F> {
+    // Fields are dropped in their order.
+    watched: Watched,
+    body: F,
+}
+
+impl<F> Watching<F> {
+    pub(crate) fn new(watched: Watched, body: F) -> Self {
+        Self { watched, body }
+    }
+}
+
+impl<F: Future + Unpin> Future for Watching<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let ended = Pin::new(&mut self.body).poll(cx);
+        self.watched.done |= ended.is_ready();
+        ended
     }
 }
 

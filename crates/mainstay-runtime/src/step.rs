@@ -11,7 +11,7 @@ use mainstay_store::{Position, StepName, StepOutput, StepResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::attempt::{Attempt, Body, CallBody, StepBody};
+use crate::attempt::{Attempt, Body, CallBody, StepBody, Watching};
 use crate::call::{Call, Ran, Row, replayed, row};
 use crate::codec::{self, DecodeError};
 use crate::ctx::{self, Ctx, Made};
@@ -174,41 +174,26 @@ async fn attempts<T>(env: &Env, scope: Scope, retry: &Retry, mut body: Body<'_, 
             return Err(error.after(earlier));
         }
         let wait = retry.jittered(number, env.rng());
-        tracing::debug!(step = ?scope.step.as_ref().map(|step| &step.name), attempt = number, ?wait, error = %error, "step failed, tried again");
+        let step = scope.step.as_ref().map(|step| &step.name);
+        tracing::debug!(?step, attempt = number, ?wait, error = %error, "step failed, tried again");
         earlier.push(error);
         env.sleep(wait).await;
     }
     Err(Error::bug("no attempt is left".to_owned()))
 }
 
-async fn attempt<T>(
-    env: &Env,
-    scope: &Scope,
-    retry: &Retry,
-    number: u32,
-    body: &mut Body<'_, T>,
-) -> Result<T> {
+async fn attempt<T>(env: &Env, scope: &Scope, retry: &Retry, number: u32, body: &mut Body<'_, T>) -> Result<T> {
     let step = scope.step.as_ref().map(Inside::again);
     let key = step.as_ref().map(|step| step.key.to_string()).unwrap_or_default();
     let scope = Scope { ctx: scope.ctx.clone(), step };
     let (attempt, watched) = Attempt::new(number, retry.most(), key);
     // The body itself runs as code of the step, so that what it makes belongs there.
     let future = guard::within(scope.clone(), || body(attempt));
-    let running = Guarded::new(scope, future);
-    // Declared after the body's future and so dropped before it: an attempt is told before it is dropped.
-    let watched = watched;
-    let Some(limit) = retry.timeout else {
-        let result = running.await;
-        watched.done();
-        return result;
-    };
+    let running = Watching::new(watched, Guarded::new(scope, future));
+    let Some(limit) = retry.timeout else { return running.await };
     match select(running, env.sleep(limit)).await {
-        Either::Left((result, _)) => {
-            watched.done();
-            result
-        }
+        Either::Left((result, _)) => result,
         Either::Right(((), running)) => {
-            drop(watched);
             drop(running);
             Err(Error::timeout(format!("an attempt took longer than {limit:?}")))
         }
