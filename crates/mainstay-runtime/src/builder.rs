@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use mainstay_env::Tasks;
 use mainstay_queue::{Config, Dispatch};
 use mainstay_store::{AppName, QueueName, Store, VersionName, VersionReply, wrap};
 use serde::Serialize;
@@ -136,7 +137,7 @@ impl Builder {
             registry.add(registration)?;
         }
         for queue in &self.queues {
-            queue.check()?;
+            queue.check(&app)?;
         }
         let mut config = Config::new(app.clone(), version.clone(), self.executor);
         if let Some(most) = self.max_running {
@@ -164,7 +165,7 @@ impl Builder {
 
 type Named = (AppName, VersionName, Registry, ErrorTypes, Strictness);
 
-/// Starts the tasks of an engine; what was started is stopped again when the lease cannot be had.
+/// Starts the tasks of an engine; they are ended again when the lease cannot be had.
 async fn start(store: Arc<dyn Store>, named: Named, config: Config) -> Result<Engine> {
     let (app, version, registry, errors, strictness) = named;
     let env = store.env().clone();
@@ -179,16 +180,24 @@ async fn start(store: Arc<dyn Store>, named: Named, config: Config) -> Result<En
     launcher.attach(&shared);
     let hub_task = hub::run(shared.hub.clone(), Arc::downgrade(&shared), store.clone(), env, hints);
     drop(tasks.spawn("hub", hub_task));
-    match Dispatch::launch(store, launcher, config).await {
-        Ok(dispatch) => {
-            shared.launched(dispatch);
-            Ok(Engine::new(shared, tasks))
-        }
-        Err(error) => {
-            shared.recorder.stop();
-            tasks.close();
-            tasks.abort_all();
-            Err(Error::store(error))
+    let mut unfinished = Unfinished { tasks: tasks.clone(), finished: false };
+    let dispatch = Dispatch::launch(store, launcher, config).await.map_err(Error::store)?;
+    unfinished.finished = true;
+    shared.launched(dispatch);
+    Ok(Engine::new(shared, tasks))
+}
+
+/// Ends the tasks of a launch that fails or is dropped on its way.
+struct Unfinished {
+    tasks: Tasks,
+    finished: bool,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.tasks.close();
+            self.tasks.abort_all();
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use mainstay_store::{
-    AppName, Limits, OnConflict, QueueName, QueueReply, Rate, RegisterQueue, Store, VersionName, wire,
+    AppName, Limits, OnConflict, QueueName, QueueReply, Rate, RegisterQueue, Revision, Store, Timestamp, VersionName,
+    wire,
 };
 
 use crate::error::{Error, Result};
@@ -99,12 +100,17 @@ impl Queue {
         self.name.as_str()
     }
 
-    /// Judges the limits without a store.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Judges name, limits and interval without a store.
+    pub(crate) fn check(&self, app: &AppName) -> Result<()> {
         if self.name.as_str() == wire::INTERNAL_QUEUE {
             return Err(Error::refused(format!("queue {}: the name is the engine's own", self.name)));
         }
-        self.limits.check().map_err(|error| Error::refused(format!("queue {}: {error}", self.name)))
+        let queue = self.request(app).queue(Revision(0), Timestamp::EPOCH);
+        queue.check().map_err(|error| Error::refused(format!("queue {}: {error}", self.name)))
+    }
+
+    fn request(&self, app: &AppName) -> RegisterQueue {
+        RegisterQueue::new(self.name.clone(), app.clone()).limits(self.limits).polling(self.polling)
     }
 
     pub(crate) async fn register(self, store: &dyn Store, app: &AppName, version: &VersionName) -> Result<()> {
@@ -113,14 +119,10 @@ impl Queue {
             Conflict::Keep => OnConflict::Keep,
             Conflict::UpdateIfLatest => OnConflict::UpdateIfLatest(version.clone()),
         };
-        let name = self.name.clone();
-        let request = RegisterQueue::new(self.name, app.clone())
-            .limits(self.limits)
-            .polling(self.polling)
-            .on_conflict(on_conflict);
+        let request = self.request(app).on_conflict(on_conflict);
         match store.queue_register(request).await.map_err(Error::store)? {
             QueueReply::Owned(owner) => {
-                Err(Error::conflict(format!("queue {name} belongs to the application {owner}")))
+                Err(Error::conflict(format!("queue {} belongs to the application {owner}", self.name)))
             }
             _ => Ok(()),
         }
