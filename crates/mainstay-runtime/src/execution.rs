@@ -13,7 +13,7 @@ use mainstay_store::{
 
 use crate::error::Error;
 use crate::journal::{Expect, Journal, Verdict};
-use crate::recorder::Patience;
+use crate::recorder::{Answer, Patience};
 use crate::shared::Shared;
 
 /// Why a body is dropped although it has not returned.
@@ -157,11 +157,16 @@ impl Execution {
 
     /// Writes a unit; it does not come back when the execution has ended by it.
     pub(crate) async fn commit(&self, unit: Unit) -> Wrote {
+        self.commit_and(unit, |_| ()).await
+    }
+
+    /// As [`Execution::commit`], and `then` is called with the answer even when the caller has been dropped meanwhile.
+    pub(crate) async fn commit_and(&self, unit: Unit, then: impl FnOnce(&Answer) + Send + 'static) -> Wrote {
         if let Err(error) = unit.check(&self.shared.bounds) {
             return Wrote::Invalid(StoreError::field_error("commit", error));
         }
         let _busy = self.busy();
-        match self.shared.recorder.commit(&self.id, unit, Patience::Forever).await {
+        match self.shared.recorder.commit_and(&self.id, unit, Patience::Forever, then).await {
             Ok(answer) => {
                 self.anchor_at(answer.now);
                 match answer.reply {

@@ -82,9 +82,26 @@ impl Recorder {
 
     /// Sends a unit and waits for its answer. Dropping the future does not take the unit back.
     pub(crate) async fn commit(&self, id: &WorkflowId, unit: Unit, patience: Patience) -> Result<Answer, StoreError> {
+        self.commit_and(id, unit, patience, |_| ()).await
+    }
+
+    /// As [`Recorder::commit`], and `then` is called with the answer even when the future has been dropped.
+    pub(crate) async fn commit_and(
+        &self,
+        id: &WorkflowId,
+        unit: Unit,
+        patience: Patience,
+        then: impl FnOnce(&Answer) + Send + 'static,
+    ) -> Result<Answer, StoreError> {
         let (tell, told) = oneshot::channel();
-        // A caller that is gone hears nothing.
-        self.send(id, unit, patience, Box::new(move |answer| drop(tell.send(answer))));
+        let done = move |answer: Result<Answer, StoreError>| {
+            if let Ok(answer) = &answer {
+                then(answer);
+            }
+            // A caller that is gone hears nothing.
+            drop(tell.send(answer));
+        };
+        self.send(id, unit, patience, Box::new(done));
         told.await.unwrap_or_else(|_| Err(stopped()))
     }
 

@@ -473,13 +473,17 @@ async fn start_child(ctx: Ctx, position: Position, request: Request) -> Ran<Work
         }
         let started = row(position, name.clone(), StepOutput::Nothing).child(id.clone());
         let unit = Unit::by(&exec.fence).effect(submit).step(started);
-        match exec.commit(unit).await {
-            Wrote::Done(effects) => {
-                if let Some(EffectReply::Created(created)) = effects.into_iter().next() {
-                    launch(shared, &request, &id, created, slot, exec.store_now());
-                }
-                return Ran::Now(Ok(id));
+        let (for_launch, for_request, for_id) = (shared.clone(), request.clone(), id.clone());
+        // The launch hangs on the write and not on the body, which may drop the start meanwhile.
+        let begin = move |answer: &Answer| {
+            if let UnitReply::Done { effects } = &answer.reply
+                && let Some(EffectReply::Created(created)) = effects.first()
+            {
+                launch(&for_launch, &for_request, &for_id, created.clone(), slot, answer.now);
             }
+        };
+        match exec.commit_and(unit, begin).await {
+            Wrote::Done(_) => return Ran::Now(Ok(id)),
             Wrote::Recorded(rows) => {
                 let recorded = exec.reread(expect(), rows).await;
                 return Ran::Now(child_of(shared, recorded));
