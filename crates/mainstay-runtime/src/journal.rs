@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use mainstay_store::{Position, RecordedStep, StepName, WorkflowId};
+use mainstay_store::{Position, RecordedStep, StepName, StepResult, WorkflowId};
 
 pub(crate) use mismatch::Mismatch;
 
@@ -106,7 +106,10 @@ fn judge(row: RecordedStep, expect: &Expect<'_>) -> Verdict {
     let own = match expect.kind {
         // A user's step that is named like an engine call cannot be told from one.
         CallKind::Step => row.child.is_none() && !is_reserved(&row.name),
-        CallKind::Start => row.child.is_some() && !is_reserved(&row.name),
+        // A start that failed made no child.
+        CallKind::Start => {
+            !is_reserved(&row.name) && (row.child.is_some() || matches!(row.result, StepResult::Failure(_)))
+        }
         CallKind::Await(id) => row.child.as_ref() == Some(id),
         CallKind::Sleep => row.child.is_none(),
         CallKind::Effect => true,
