@@ -178,7 +178,7 @@ async fn start(store: Arc<dyn Store>, named: Named, config: Config) -> Result<En
     let parts = Parts { store: store.clone(), app, version, registry, errors, strictness, recorder, hub, bodies };
     let shared = Shared::new(parts);
     launcher.attach(&shared);
-    let hub_task = hub::run(shared.hub.clone(), Arc::downgrade(&shared), store.clone(), env, hints);
+    let hub_task = hub::run(shared.hub.clone(), shared.clone(), store.clone(), env, hints);
     drop(tasks.spawn("hub", hub_task));
     let mut unfinished = Unfinished { tasks: tasks.clone(), finished: false };
     let dispatch = Dispatch::launch(store, launcher, config).await.map_err(Error::store)?;

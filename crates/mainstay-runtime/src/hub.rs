@@ -1,7 +1,7 @@
 //! Waiting for workflows: one reader for all waiters of a process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -168,8 +168,9 @@ impl Hub {
     }
 }
 
-/// The hub's task: reads what is due, and hears hints.
-pub(crate) async fn run(hub: Hub, shared: Weak<Shared>, store: Arc<dyn Store>, env: Env, mut hints: Subscription) {
+/// The hub's task: reads what is due, and hears hints. It holds the engine's parts until a shutdown ends it, so that an
+/// engine works on whose last handle is dropped.
+pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, env: Env, mut hints: Subscription) {
     let mut next_check = env.deadline(CHECK);
     loop {
         let now = env.monotonic();
@@ -179,7 +180,6 @@ pub(crate) async fn run(hub: Hub, shared: Weak<Shared>, store: Arc<dyn Store>, e
             continue;
         }
         if now >= next_check {
-            let Some(shared) = shared.upgrade() else { return };
             check_running(&shared, &store, None).await;
             next_check = env.deadline(CHECK);
             continue;
@@ -211,7 +211,6 @@ pub(crate) async fn run(hub: Hub, shared: Weak<Shared>, store: Arc<dyn Store>, e
             next_hint = if suspects.len() < BATCH { hints.ready() } else { None };
         }
         if !suspects.is_empty() {
-            let Some(shared) = shared.upgrade() else { return };
             check_running(&shared, &store, Some(suspects)).await;
         }
     }
