@@ -1,4 +1,23 @@
 //! Tests of the workflow runtime in simulation: engines of several processes over one store, under a virtual clock.
 
+#![allow(clippy::unit_arg, reason = "a step that only notes something is shortest as `Ok(log.note(..))`")]
+
+mod cancel;
+mod cases;
+mod children;
+mod context;
+mod deadlines;
 mod first;
+mod handles;
+mod lifecycle;
+mod logs;
+mod outcomes;
+mod races;
+mod recovery;
+mod registration;
+mod retries;
+mod starting;
+mod steps;
 mod support;
+mod tools;
+mod waits;
