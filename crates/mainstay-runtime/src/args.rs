@@ -16,7 +16,7 @@ use input::Input;
 /// The arguments of a workflow: a tuple of none to eight values that serde writes and reads.
 ///
 /// ```
-/// fn takes<A: mainstay_runtime::Args>() {}
+/// fn takes<A: mainstay::Args>() {}
 /// takes::<()>();
 /// takes::<(String, u64)>();
 /// ```

@@ -10,6 +10,29 @@ use tokio::sync::watch;
 use crate::error::{Error, Result};
 
 /// One attempt of a step: its number, a key for others, and whether it was given up.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[step(retries = 2, backoff = "1ms")]
+/// async fn charge(_ctx: &Ctx, attempt: Attempt) -> Result<String> {
+///     if attempt.number == 1 {
+///         return Err(Error::new("line busy"));
+///     }
+///     Ok(format!("paid with key {} by attempt {} of {}", attempt.key, attempt.number, attempt.most))
+/// }
+/// # #[workflow]
+/// # async fn pay(ctx: Ctx) -> Result<String> {
+/// #     charge(&ctx).await
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(pay).launch().await?;
+/// let paid = engine.start(pay()).id("order-7").await?.result().await?;
+/// assert_eq!(paid, "paid with key order-7-0 by attempt 2 of 3");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {
@@ -30,12 +53,67 @@ impl Attempt {
     }
 
     /// Whether nobody waits for this attempt any more: its time was over, or its workflow was stopped.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[step(timeout = "10ms")]
+    /// async fn count(_ctx: &Ctx, attempt: Attempt) -> Result<u64> {
+    ///     let counted = tokio::task::spawn_blocking(move || {
+    ///         let mut rows = 0;
+    ///         while !attempt.is_abandoned() {
+    ///             rows += 1;
+    ///         }
+    ///         rows
+    ///     });
+    ///     Ok(counted.await?)
+    /// }
+    /// # #[workflow]
+    /// # async fn work(ctx: Ctx) -> Result<u64> {
+    /// #     count(&ctx).await
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// let error = engine.start(work()).await?.result().await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         *self.abandoned.borrow()
     }
 
     /// Ends when nobody waits for this attempt any more; never for one that comes to an end.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # use tokio::sync::Notify;
+    /// static GIVEN_UP: Notify = Notify::const_new();
+    ///
+    /// #[step(timeout = "10ms")]
+    /// async fn upload(_ctx: &Ctx, attempt: Attempt) -> Result<()> {
+    ///     tokio::spawn(async move {
+    ///         attempt.abandoned().await;
+    ///         GIVEN_UP.notify_one();
+    ///     });
+    ///     std::future::pending().await
+    /// }
+    /// # #[workflow]
+    /// # async fn work(ctx: Ctx) -> Result<()> {
+    /// #     upload(&ctx).await
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// let handle = engine.start(work()).await?;
+    /// GIVEN_UP.notified().await;
+    /// assert_eq!(handle.result().await.unwrap_err().kind(), ErrorKind::Timeout);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub async fn abandoned(&self) {
         let mut abandoned = self.abandoned.clone();
         // An error means that the attempt ended without being abandoned.
@@ -89,6 +167,23 @@ pub(crate) type Body<'a, T> = Box<dyn FnMut(Attempt) -> BoxFuture<'a, Result<T>>
 /// The body of `ctx.step`: a function without arguments, or of an [`Attempt`], that returns [`Result`].
 ///
 /// `M` tells the two apart and is always inferred.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn roll(ctx: Ctx) -> Result<Vec<u32>> {
+///     let plain = ctx.step("plain", || async { Ok(4) }).await?;
+///     let numbered = ctx.step("numbered", |attempt: Attempt| async move { Ok(attempt.number) }).await?;
+///     Ok(vec![plain, numbered])
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(roll).launch().await?;
+/// assert_eq!(engine.start(roll()).await?.result().await?, [4, 1]);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub trait StepBody<'a, T, M>: Send + 'a {
     /// Begins one attempt.
     #[doc(hidden)]
@@ -118,6 +213,23 @@ where
 /// The body of `ctx.call`: as [`StepBody`], with an error type of its own.
 ///
 /// `M` is always inferred.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn sum(ctx: Ctx) -> Result<u32> {
+///     let plain = ctx.call("plain", || async { "7".parse::<u32>() }).await?;
+///     let numbered = ctx.call("numbered", |attempt: Attempt| async move { u32::try_from(attempt.number) }).await?;
+///     Ok(plain + numbered)
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(sum).launch().await?;
+/// assert_eq!(engine.start(sum()).await?.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub trait CallBody<'a, T, M>: Send + 'a {
     /// Begins one attempt.
     #[doc(hidden)]

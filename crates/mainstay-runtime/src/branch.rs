@@ -20,6 +20,23 @@ const POSITIONS: i32 = 1024;
 /// A branch of a body; awaiting it gives its result.
 ///
 /// It goes on when this is dropped, and ends with the body: one that is not awaited may be cut off.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn order(ctx: Ctx) -> Result<String> {
+///     let packing = ctx.spawn(|ctx| async move { ctx.step("pack", || async { Ok("packed".to_owned()) }).await });
+///     let paid = ctx.step("charge", || async { Ok("paid".to_owned()) }).await?;
+///     Ok(format!("{paid} and {}", packing.await?))
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(order).launch().await?;
+/// assert_eq!(engine.start(order()).await?.result().await?, "paid and packed");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a branch ends with the body: await it"]
 pub struct Spawned<T> {
     receiver: Option<oneshot::Receiver<Result<T>>>,
@@ -43,6 +60,29 @@ impl Ctx {
     ///
     /// The branch takes a block of 1,024 positions when it is made, so that its calls replay in whatever order the branches
     /// were polled; [`Spawned::positions`] sets another size. It runs on the task of the body, and is dropped with it.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn total(ctx: Ctx, numbers: Vec<u64>) -> Result<u64> {
+    ///     let square = |number: u64| {
+    ///         ctx.spawn(move |ctx| async move { ctx.step("square", || async { Ok(number * number) }).await })
+    ///     };
+    ///     let branches: Vec<_> = numbers.into_iter().map(square).collect();
+    ///     let mut total = 0;
+    ///     for branch in branches {
+    ///         total += branch.await?;
+    ///     }
+    ///     Ok(total)
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(total).launch().await?;
+    /// assert_eq!(engine.start(total(vec![1, 2, 3])).await?.result().await?, 14);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn spawn<T, F, Fut>(&self, body: F) -> Spawned<T>
     where
         F: FnOnce(Ctx) -> Fut,
@@ -82,6 +122,26 @@ impl Ctx {
 impl<T> Spawned<T> {
     /// Sets how many durable calls the branch may make, its own branches' included. To be said at once, before the body
     /// makes its next call.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn long(ctx: Ctx) -> Result<String> {
+    ///     let branch = ctx.spawn(|ctx| async move {
+    ///         ctx.step("first", || async { Ok(1) }).await?;
+    ///         ctx.step("second", || async { Ok(2) }).await
+    ///     });
+    ///     let error = branch.positions(1).await.unwrap_err();
+    ///     Ok(error.name().to_owned())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(long).launch().await?;
+    /// assert_eq!(engine.start(long()).await?.result().await?, "Refused");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn positions(mut self, positions: u32) -> Self {
         let Some(Block { parent, own, from, to }) = &self.block else { return self };
         let wanted = i32::try_from(positions).ok().and_then(|count| from.checked_add(count));

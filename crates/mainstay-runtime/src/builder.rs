@@ -22,6 +22,26 @@ use crate::shared::{Parts, Shared};
 const LANES: usize = 1;
 
 /// An engine that is not launched yet. Nothing is written before the launch.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let engine = Engine::builder(mainstay::memory())
+///     .app("shop")
+///     .queue(Queue::new("orders").worker_concurrency(8))
+///     .register(double)
+///     .launch()
+///     .await?;
+/// assert_eq!(engine.start(double(4)).queue("orders").await?.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "an engine does nothing until it is launched"]
 pub struct Builder {
     store: Arc<dyn Store>,
@@ -55,6 +75,18 @@ impl Builder {
     }
 
     /// Name of the application, which owns workflows and queues. Required.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let nameless = Engine::builder(mainstay::memory()).launch().await.unwrap_err();
+    /// assert_eq!(nameless.kind(), ErrorKind::Refused);
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").launch().await?;
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn app(mut self, name: impl Into<AppName>) -> Self {
         self.app = Some(name.into());
         self
@@ -63,18 +95,61 @@ impl Builder {
     /// Binds workflows to a version of the code: only processes of the same version continue them.
     ///
     /// Without it the version is `<app>@1`, and new builds continue old work. Unique in the store.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").version("v2").register(double).launch().await?;
+    /// let row = engine.start(double(4)).await?.row().await?;
+    /// assert_eq!(row.version.unwrap(), "v2");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn version(mut self, version: impl Into<VersionName>) -> Self {
         self.version = Some(version.into());
         self
     }
 
     /// Name of this process in what it owns; `local` unless set. A part that is new at every launch is added to it.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").executor("web-1").launch().await?;
+    /// assert!(engine.executor_id().as_str().starts_with("web-1~"));
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn executor(mut self, name: impl Into<String>) -> Self {
         self.executor = name.into();
         self
     }
 
     /// Registers a queue at launch.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let orders = Queue::new("orders").concurrency(4);
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").queue(orders).register(double).launch().await?;
+    /// assert_eq!(engine.start(double(4)).queue("orders").await?.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn queue(mut self, queue: Queue) -> Self {
         self.queues.push(queue);
         self
@@ -82,42 +157,176 @@ impl Builder {
 
     /// Registers a workflow: a `#[workflow]` function, a value that implements [`Workflow`](crate::Workflow), or a
     /// [`Registration`] with options.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// #[workflow]
+    /// async fn greet(_ctx: Ctx, name: String) -> Result<String> {
+    ///     Ok(format!("hello, {name}"))
+    /// }
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").register(greet).launch().await?;
+    /// assert_eq!(engine.start(greet("ada".to_owned())).await?.result().await?, "hello, ada");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn register<M>(mut self, workflow: impl IntoRegistration<M>) -> Self {
         self.registrations.push(workflow.registration());
         self
     }
 
     /// Registers a closure of a [`Ctx`](crate::Ctx) and up to eight arguments under a name.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let greet = |ctx: Ctx, name: String| async move {
+    ///     ctx.step("greet", || async { Ok(format!("hello, {name}")) }).await
+    /// };
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").function("greet", greet).launch().await?;
+    /// let call = Invocation::named("greet").arg("ada").returning::<String>();
+    /// assert_eq!(engine.start(call).await?.result().await?, "hello, ada");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn function<M>(mut self, name: &str, body: impl WorkflowClosure<M>) -> Self {
         self.registrations.push(Registration::function(name, body));
         self
     }
 
     /// Keeps the data of an error type when it is turned into an [`Error`] by `?`.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    /// struct SoldOut {
+    ///     left: u32,
+    /// }
+    /// # impl std::fmt::Display for SoldOut {
+    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { write!(f, "{} left", self.left) }
+    /// # }
+    /// # impl std::error::Error for SoldOut {}
+    /// #[workflow]
+    /// async fn buy(_ctx: Ctx) -> Result<()> {
+    ///     Ok(Err(SoldOut { left: 3 })?)
+    /// }
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").error::<SoldOut>().register(buy).launch().await?;
+    /// let error = engine.start(buy()).await?.result().await.unwrap_err();
+    /// assert_eq!(error.decode::<SoldOut>(), Some(SoldOut { left: 3 }));
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn error<E: std::error::Error + Serialize + 'static>(mut self) -> Self {
         self.errors.register::<E>();
         self
     }
 
     /// Refuses integers that JavaScript would round: a step or workflow that gives one has failed.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// #[workflow]
+    /// async fn large(_ctx: Ctx) -> Result<u64> {
+    ///     Ok(1 << 60)
+    /// }
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").strict_portable().register(large).launch().await?;
+    /// let error = engine.start(large()).await?.result().await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::BadOutput);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn strict_portable(mut self) -> Self {
         self.strictness = Strictness::Portable;
         self
     }
 
     /// Serves these queues only, and the internal one.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory())
+    ///     .app("shop")
+    ///     .queue(Queue::new("orders"))
+    ///     .queue(Queue::new("mail"))
+    ///     .listen_queues(["mail"])
+    ///     .register(double)
+    ///     .launch()
+    ///     .await?;
+    /// let waiting = engine.start(double(1)).queue("orders").await?;
+    /// assert_eq!(engine.start(double(4)).queue("mail").await?.result().await?, 8);
+    /// assert_eq!(waiting.status().await?, mainstay::Status::Enqueued);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn listen_queues<Q: Into<QueueName>>(mut self, queues: impl IntoIterator<Item = Q>) -> Self {
         self.listen = Some(queues.into_iter().map(Into::into).collect());
         self
     }
 
     /// Most executions of this process that do not wait in a durable call; 1,024 unless set.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").max_running(1).register(double).launch().await?;
+    /// let (first, second) = (engine.start(double(4)).await?, engine.start(double(5)).await?);
+    /// assert_eq!((first.result().await?, second.result().await?), (8, 10));
+    /// assert!(engine.stats().active <= 1);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn max_running(mut self, most: u32) -> Self {
         self.max_running = Some(most);
         self
     }
 
     /// Changes the settings of the queue engine: intervals, lease, batch.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory())
+    ///     .app("shop")
+    ///     .settings(|settings| settings.batch(8).tick(Duration::from_millis(200)))
+    ///     .register(double)
+    ///     .launch()
+    ///     .await?;
+    /// assert_eq!(engine.start(double(4)).await?.result().await?, 8);
+    ///
+    /// let wrong = Engine::builder(mainstay::memory()).app("shop").settings(|settings| settings.ttl(Duration::ZERO));
+    /// assert_eq!(wrong.launch().await.unwrap_err().kind(), ErrorKind::Refused);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn settings(mut self, change: impl FnOnce(Config) -> Config + Send + 'static) -> Self {
         self.settings = Some(Box::new(change));
         self
@@ -127,6 +336,24 @@ impl Builder {
     ///
     /// Bodies run on the tokio runtime of the caller. Errors: `Refused` for a setting, before anything is written;
     /// `Conflict` for a version or queue of another application; `Unavailable`.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let twice = Engine::builder(mainstay::memory()).app("shop").register(double).register(double);
+    /// assert_eq!(twice.launch().await.unwrap_err().kind(), ErrorKind::Refused);
+    ///
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// assert_eq!(engine.start(double(4)).await?.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub async fn launch(self) -> Result<Engine> {
         let Some(app) = self.app else {
             return Err(Error::refused("app: an application needs a name: `.app(\"shop\")`".to_owned()));

@@ -39,7 +39,7 @@ impl<T> Row<T> {
     pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
         let Self { exec, row, awaited, value, read } = self;
         match exec.commit(unit.clone().step(row.clone())).await {
-            Wrote::Done(_) => match value {
+            Wrote::Done => match value {
                 Some(value) => value,
                 None => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
             },
@@ -62,7 +62,7 @@ impl<T> Row<T> {
     async fn commit_failure(self, unit: Unit) -> Result<T> {
         let Self { exec, row, awaited, read, .. } = self;
         match exec.commit(unit.step(row.clone())).await {
-            Wrote::Done(_) => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
+            Wrote::Done => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
             Wrote::Recorded(rows) => {
                 let expect = expect(&row, awaited.as_ref());
                 let stored = exec.reread(expect, rows).await;
@@ -128,6 +128,25 @@ pub(crate) fn row(position: Position, name: impl Into<StepName>, output: StepOut
 /// A durable call that was made and not run yet. Awaiting it runs it and commits; a race commits for it.
 ///
 /// Dropped before it has committed, it leaves nothing.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # use mainstay::Call;
+/// #[workflow]
+/// async fn hurry(ctx: Ctx) -> Result<String> {
+///     let ask = ctx.step("ask", || async { Ok(()) });
+///     let calls: [Call<'_, ()>; 2] = [ctx.sleep(Duration::from_secs(60)).into(), ask.into()];
+///     let (winner, ()) = ctx.race(calls).await?;
+///     Ok(["too late", "answered"][winner].to_owned())
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(hurry).launch().await?;
+/// assert_eq!(engine.start(hurry()).await?.result().await?, "answered");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a durable call does nothing until it is awaited, but has spent its position"]
 pub struct Call<'a, T> {
     pub(crate) run: BoxFuture<'a, Ran<T>>,

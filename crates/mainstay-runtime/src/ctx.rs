@@ -14,6 +14,23 @@ use crate::guard;
 ///
 /// Everything durable goes through it. A call takes its position when it is made, in program order, and is replayed from
 /// there; so a body must make the same calls in the same order whenever it runs from the top.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn checkout(ctx: Ctx, cents: u64) -> Result<String> {
+///     let paid = ctx.step("charge", move || async move { Ok(cents) }).await?;
+///     ctx.sleep(Duration::from_millis(5)).await?;
+///     ctx.step("mail", || async { Ok(format!("a receipt for {paid}")) }).await
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(checkout).launch().await?;
+/// assert_eq!(engine.start(checkout(995)).await?.result().await?, "a receipt for 995");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Ctx {
     pub(crate) exec: Arc<Execution>,
@@ -83,18 +100,63 @@ impl Ctx {
     }
 
     /// Id of the workflow.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn who(ctx: Ctx) -> Result<String> {
+    ///     Ok(ctx.workflow_id().to_string())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(who).launch().await?;
+    /// assert_eq!(engine.start(who()).id("order-42").await?.result().await?, "order-42");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn workflow_id(&self) -> &WorkflowId {
         &self.exec.id
     }
 
     /// Name of the workflow's function.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn what(ctx: Ctx) -> Result<String> {
+    ///     Ok(ctx.workflow_name().to_owned())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(what).launch().await?;
+    /// assert_eq!(engine.start(what()).await?.result().await?, "what");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn workflow_name(&self) -> &str {
         self.exec.name.as_str()
     }
 
     /// How many executions of this workflow have begun since it was submitted or resumed, this one included.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn often(ctx: Ctx) -> Result<u32> {
+    ///     Ok(ctx.attempt())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(often).launch().await?;
+    /// assert_eq!(engine.start(often()).await?.result().await?, 1);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.exec.attempts
@@ -102,6 +164,21 @@ impl Ctx {
 
     /// Whether the next calls are answered from what an earlier execution recorded. For logs and progress alone: what a body
     /// does must not depend on it.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn loud(ctx: Ctx) -> Result<bool> {
+    ///     Ok(ctx.is_replaying())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(loud).launch().await?;
+    /// assert!(!engine.start(loud()).await?.result().await?, "a first execution replays nothing");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn is_replaying(&self) -> bool {
         self.exec.is_replaying()

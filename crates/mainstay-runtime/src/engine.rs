@@ -27,6 +27,22 @@ const GRACE: Duration = Duration::from_millis(500);
 /// A running engine: it runs what is started and enqueued for its application. A cheap clone.
 ///
 /// It works until [`Engine::shutdown`]; what is left then is continued by another process, or the next launch.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+/// let handle = engine.start(double(4)).await?;
+/// assert_eq!(handle.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -36,6 +52,24 @@ pub struct Engine {
 /// What can be an engine's store: a backend by value, or an `Arc` of one.
 ///
 /// `M` tells them apart and is always inferred.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// async fn launch<M>(store: impl mainstay::IntoStore<M>) -> Result<Engine> {
+///     Engine::builder(store).app("shop").register(double).launch().await
+/// }
+/// let engine = launch(mainstay::memory()).await?;
+/// assert_eq!(engine.start(double(4)).await?.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub trait IntoStore<M> {
     /// The store as the engine holds it.
     #[doc(hidden)]
@@ -62,6 +96,18 @@ impl<S: Store + 'static> IntoStore<()> for S {
 
 impl Engine {
     /// Begins to build an engine over a store.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let store = mainstay::memory();
+    /// let engine = Engine::builder(store.clone()).app("shop").launch().await?;
+    /// assert_eq!(store.version_list(&"shop".into()).await?.len(), 1);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn builder<M>(store: impl IntoStore<M>) -> Builder {
         Builder::new(store.into_store())
     }
@@ -74,11 +120,44 @@ impl Engine {
     ///
     /// An id that exists is joined. Errors: `Refused` for what cannot be started, `Conflict` when the id or key belongs to
     /// another workflow, `Unavailable` when the store does not answer for 30 s: it may have been started then.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// let first = engine.start(double(4)).id("order-42").await?;
+    /// let again = engine.start(double(99)).id("order-42").await?;
+    /// assert_eq!((first.result().await?, again.result().await?), (8, 8));
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn start<W: Target>(&self, invocation: Invocation<W>) -> Start<W> {
         Start::by_engine(&self.shared, invocation)
     }
 
     /// The handle of a workflow by its function and id. Reads nothing.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// engine.start(double(4)).id("order-42").await?;
+    /// assert_eq!(engine.handle(double, "order-42").result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn handle<M, F>(&self, _workflow: F, id: impl Into<WorkflowId>) -> Handle<<F::Workflow as Workflow>::Output>
     where
         F: IntoRegistration<M>,
@@ -88,6 +167,23 @@ impl Engine {
     }
 
     /// The handle of a workflow by its id alone. Reads nothing.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// engine.start(double(4)).id("order-42").await?;
+    /// assert_eq!(engine.handle_of::<u64>("order-42").result().await?, 8);
+    /// assert_eq!(engine.handle_of::<u64>("order-43").result().await.unwrap_err().kind(), ErrorKind::NotFound);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn handle_of<T: DeserializeOwned + Send + 'static>(&self, id: impl Into<WorkflowId>) -> Handle<T> {
         Handle::new(self.shared.clone(), id.into(), None)
     }
@@ -96,6 +192,26 @@ impl Engine {
     ///
     /// One that waits on a queue is moved to the internal queue. Errors: `NotFound`; `Conflict` when it runs or has ended
     /// with a value or an error; `Unavailable`.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let builder = Engine::builder(mainstay::memory()).app("shop").queue(Queue::new("orders")).register(double);
+    /// # let engine = builder.launch().await?;
+    /// let handle = engine.start(double(4)).queue("orders").delay(Duration::from_secs(3600)).await?;
+    /// handle.cancel().await?;
+    /// assert_eq!(handle.result().await.unwrap_err().kind(), ErrorKind::Cancelled);
+    /// engine.resume(handle.id()).await?;
+    /// assert_eq!(handle.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub async fn resume(&self, id: impl Into<WorkflowId>) -> Result<()> {
         if let Some(scope) = guard::current() {
             let own = &scope.ctx.exec.id;
@@ -119,18 +235,58 @@ impl Engine {
     }
 
     /// The store, as the engine uses it.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").launch().await?;
+    /// let versions = engine.store().version_list(&"shop".into()).await?;
+    /// assert_eq!(versions[0].name, "shop@1");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
     }
 
     /// The executor's id; it changes when the lease was lost.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").launch().await?;
+    /// assert!(engine.executor_id().as_str().starts_with("local~"));
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn executor_id(&self) -> ExecutorId {
         self.shared.dispatch().map_or_else(|| "none".into(), mainstay_queue::Dispatch::executor)
     }
 
     /// The numbers of the queue engine as they are now.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let builder = Engine::builder(mainstay::memory()).app("shop").queue(Queue::new("orders")).register(double);
+    /// # let engine = builder.launch().await?;
+    /// engine.start(double(4)).queue("orders").await?.result().await?;
+    /// assert_eq!(engine.stats().claimed, 1);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.dispatch().map(mainstay_queue::Dispatch::stats).unwrap_or_default()
@@ -140,6 +296,22 @@ impl Engine {
     /// continued by another process or the next launch.
     ///
     /// Returns a few seconds after the limit even when the store hangs or a body blocks. Again it does nothing. Errors: `Refused` in a body.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// engine.shutdown(Duration::from_secs(10)).await?;
+    /// assert_eq!(engine.start(double(4)).await.unwrap_err().kind(), ErrorKind::Stopped);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn shutdown(&self, limit: Duration) -> Result<()> {
         if let Some(scope) = guard::current() {
             let own = &scope.ctx.exec.id;

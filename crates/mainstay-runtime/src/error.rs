@@ -27,7 +27,7 @@ use std_error::AsStd;
 /// Result of workflows, steps and calls of the engine.
 ///
 /// ```
-/// async fn parse(text: &str) -> mainstay_runtime::Result<u32> {
+/// async fn parse(text: &str) -> mainstay::Result<u32> {
 ///     Ok(text.trim().parse()?)
 /// }
 /// ```
@@ -40,7 +40,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// `Display` is the message, `Debug` the name, the message and the sources beneath.
 ///
 /// ```
-/// use mainstay_runtime::{Error, ErrorKind, Result};
+/// use mainstay::{Error, ErrorKind, Result};
 ///
 /// fn parse(text: &str) -> Result<u32> {
 ///     Ok(text.parse()?)
@@ -69,7 +69,7 @@ impl Error {
     /// An error of the application with a message alone; its name is `Error`.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::new("the shop is closed");
+    /// let error = mainstay::Error::new("the shop is closed");
     /// assert_eq!((error.name(), error.message()), ("Error", "the shop is closed"));
     /// ```
     pub fn new(message: impl Into<String>) -> Self {
@@ -79,7 +79,7 @@ impl Error {
     /// An error of the application with a name, by which programs tell errors apart.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::named("CardDeclined", "the card was declined");
+    /// let error = mainstay::Error::named("CardDeclined", "the card was declined");
     /// assert_eq!(format!("{error:?}"), "CardDeclined: the card was declined");
     /// ```
     pub fn named(name: impl Into<String>, message: impl Into<String>) -> Self {
@@ -99,7 +99,7 @@ impl Error {
     /// }
     /// impl std::error::Error for Declined {}
     ///
-    /// let error = mainstay_runtime::Error::typed(Declined { reason: "expired".into() });
+    /// let error = mainstay::Error::typed(Declined { reason: "expired".into() });
     /// assert_eq!(error.decode::<Declined>(), Some(Declined { reason: "expired".into() }));
     /// ```
     pub fn typed<E>(error: E) -> Self
@@ -116,7 +116,7 @@ impl Error {
     ///
     /// ```
     /// fn library() -> Result<(), Box<dyn std::error::Error + Send + Sync>> { Err("no answer".into()) }
-    /// fn step() -> mainstay_runtime::Result<()> { library().map_err(mainstay_runtime::Error::boxed) }
+    /// fn step() -> mainstay::Result<()> { library().map_err(mainstay::Error::boxed) }
     /// assert_eq!(step().unwrap_err().message(), "no answer");
     /// ```
     pub fn boxed(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
@@ -134,7 +134,7 @@ impl Error {
     /// What the error is about, for matching.
     ///
     /// ```
-    /// use mainstay_runtime::{Error, ErrorKind};
+    /// use mainstay::{Error, ErrorKind};
     /// assert_eq!(Error::new("no").kind(), ErrorKind::App);
     /// ```
     #[must_use]
@@ -145,7 +145,7 @@ impl Error {
     /// Its name: the last part of the type it was made from, or what [`Error::named`] was given.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::from("x".parse::<u8>().unwrap_err());
+    /// let error = mainstay::Error::from("x".parse::<u8>().unwrap_err());
     /// assert_eq!(error.name(), "ParseIntError");
     /// ```
     #[must_use]
@@ -156,7 +156,7 @@ impl Error {
     /// Its message, without name and sources.
     ///
     /// ```
-    /// assert_eq!(mainstay_runtime::Error::new("no").message(), "no");
+    /// assert_eq!(mainstay::Error::new("no").message(), "no");
     /// ```
     #[must_use]
     pub fn message(&self) -> &str {
@@ -166,7 +166,7 @@ impl Error {
     /// Its code, a number or a text. Errors that the engine made carry `"mainstay"`.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::new("no such page").with_code(404);
+    /// let error = mainstay::Error::new("no such page").with_code(404);
     /// assert_eq!(error.code(), Some(&serde_json::json!(404)));
     /// ```
     #[must_use]
@@ -177,7 +177,7 @@ impl Error {
     /// Its data: what [`Error::typed`] or [`Error::with_data`] recorded.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::new("sold out").with_data([7, 8]);
+    /// let error = mainstay::Error::new("sold out").with_data([7, 8]);
     /// assert_eq!(error.data(), Some(&serde_json::json!([7, 8])));
     /// ```
     #[must_use]
@@ -189,7 +189,7 @@ impl Error {
     /// The error then counts as the application's own, whoever made it.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::new("no such page").with_code("E404");
+    /// let error = mainstay::Error::new("no such page").with_code("E404");
     /// assert_eq!(error.code(), Some(&serde_json::json!("E404")));
     /// ```
     #[must_use]
@@ -207,7 +207,7 @@ impl Error {
     /// Sets the data. A value that cannot be encoded is left out, with a warning in the log.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::new("sold out").with_data("book");
+    /// let error = mainstay::Error::new("sold out").with_data("book");
     /// assert_eq!(error.decode::<String>().as_deref(), Some("book"));
     /// ```
     #[must_use]
@@ -219,7 +219,7 @@ impl Error {
     /// Reads the data back as a type; `None` when there is none or it is of another shape.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::new("sold out").with_data(3);
+    /// let error = mainstay::Error::new("sold out").with_data(3);
     /// assert_eq!((error.decode::<u8>(), error.decode::<String>()), (Some(3), None));
     /// ```
     #[must_use]
@@ -231,7 +231,7 @@ impl Error {
     /// read it with [`Error::decode`].
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::from(std::io::Error::other("disk"));
+    /// let error = mainstay::Error::from(std::io::Error::other("disk"));
     /// assert_eq!(error.downcast_ref::<std::io::Error>().unwrap().kind(), std::io::ErrorKind::Other);
     /// ```
     #[must_use]
@@ -242,7 +242,7 @@ impl Error {
     /// Whether [`Error::downcast_ref`] finds an error of type `E`.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::from(std::fmt::Error);
+    /// let error = mainstay::Error::from(std::fmt::Error);
     /// assert!(error.is::<std::fmt::Error>() && !error.is::<std::io::Error>());
     /// ```
     #[must_use]
@@ -253,8 +253,8 @@ impl Error {
     /// The error that this one was made from; `None` for one that was made from a message, or read back.
     ///
     /// ```
-    /// let error = mainstay_runtime::Error::from(std::fmt::Error);
-    /// assert!(error.source().is_some() && mainstay_runtime::Error::new("no").source().is_none());
+    /// let error = mainstay::Error::from(std::fmt::Error);
+    /// assert!(error.source().is_some() && mainstay::Error::new("no").source().is_none());
     /// ```
     #[must_use]
     pub fn source(&self) -> Option<&(dyn StdError + 'static)> {
@@ -266,7 +266,7 @@ impl Error {
     /// They are recorded with the step and not passed on by a workflow that ends with the error.
     ///
     /// ```
-    /// assert!(mainstay_runtime::Error::new("the only one").earlier().is_empty());
+    /// assert!(mainstay::Error::new("the only one").earlier().is_empty());
     /// ```
     #[must_use]
     pub fn earlier(&self) -> &[String] {
@@ -277,7 +277,7 @@ impl Error {
     ///
     /// ```
     /// fn run() -> Result<(), Box<dyn std::error::Error>> {
-    ///     Err(mainstay_runtime::Error::new("no"))?
+    ///     Err(mainstay::Error::new("no"))?
     /// }
     /// assert_eq!(run().unwrap_err().to_string(), "no");
     /// ```

@@ -37,6 +37,23 @@ const CANCEL: &str = "DBOS.cancelWorkflow";
 /// A workflow, by its id; `T` is what it returns. A cheap clone; dropping it changes nothing.
 ///
 /// In a body, what a handle is asked is recorded, like every durable call; outside it is not.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+/// let handle = engine.start(double(4)).id("order-42").await?;
+/// let same: Handle<u64> = engine.handle(double, "order-42");
+/// assert_eq!((handle.result().await?, same.result().await?), (8, 8));
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub struct Handle<T> {
     shared: Arc<Shared>,
     id: WorkflowId,
@@ -57,12 +74,45 @@ impl<T> Handle<T> {
     }
 
     /// Id of the workflow.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// let handle = engine.start(double(4)).id("order-42").await?;
+    /// assert_eq!(*handle.id(), "order-42");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn id(&self) -> &WorkflowId {
         &self.id
     }
 
     /// The same workflow, with a result of another type.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// let handle = engine.start(double(4)).await?;
+    /// let json = handle.typed::<serde_json::Value>();
+    /// assert_eq!(json.result().await?, serde_json::json!(8));
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn typed<U>(&self) -> Handle<U> {
         Handle { shared: self.shared.clone(), id: self.id.clone(), owner: self.owner, value: PhantomData }
@@ -70,6 +120,23 @@ impl<T> Handle<T> {
 
     /// Where the workflow stands now. Errors: `NotFound`; outside of bodies, which wait for the store, `Unavailable` when it
     /// does not answer.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// let handle = engine.start(double(4)).await?;
+    /// handle.result().await?;
+    /// assert_eq!(handle.status().await?, mainstay::Status::Success);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn status(&self) -> Call<'static, Status> {
         let (place, shared, id) = (self.place("handle.status", InStep::Runs), self.shared.clone(), self.id.clone());
         Call::new(async move {
@@ -84,6 +151,22 @@ impl<T> Handle<T> {
     /// The stored row of the workflow: its status, times, queue and more. Not recorded: in a body, read it in a step.
     ///
     /// Errors: `NotFound`; `Unavailable` when the store does not answer.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// let row = engine.start(double(4)).await?.row().await?;
+    /// assert_eq!((row.name.as_str(), row.attempts), ("double", 1));
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub async fn row(&self) -> Result<WorkflowRow> {
         row_of(&self.shared, &self.id).await
     }
@@ -91,6 +174,23 @@ impl<T> Handle<T> {
     /// Cancels the workflow unless it has ended: it is not run on after its next durable call.
     ///
     /// Cancelling what has ended, or does not exist, changes nothing. The workflows that it started go on.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn wait(ctx: Ctx) -> Result<()> {
+    /// #     ctx.sleep(Duration::from_secs(3600)).await
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(wait).launch().await?;
+    /// let handle = engine.start(wait()).await?;
+    /// handle.cancel().await?;
+    /// assert_eq!(handle.result().await.unwrap_err().kind(), ErrorKind::Cancelled);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn cancel(&self) -> Call<'static, ()> {
         let (place, shared, id) = (self.place("handle.cancel", InStep::Runs), self.shared.clone(), self.id.clone());
         Call::new(async move {
@@ -128,6 +228,23 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     ///
     /// The workflow's error is given as it was recorded. Errors of its own: `Cancelled`, `Parked` when it was set aside,
     /// `NotFound`, `Stopped` when this engine is shut down first.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+    /// let handle = engine.start(double(4)).await?;
+    /// assert_eq!(handle.result().await?, 8);
+    /// assert_eq!(handle.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn result(&self) -> Wait<T> {
         let place = self.place("handle.result", InStep::Runs);
         Wait { handle: self.clone(), place, limit: None }
@@ -292,7 +409,7 @@ async fn cancel_in_body(ctx: &Ctx, position: Position, id: &WorkflowId) -> Resul
     }
     let unit = Unit::by(&exec.fence).effect(cancel(id, false)).step(row(position, CANCEL, StepOutput::Answer(0)));
     match exec.commit(unit).await {
-        Wrote::Done(_) => Ok(()),
+        Wrote::Done => Ok(()),
         Wrote::Recorded(rows) => {
             exec.reread(expect(), rows).await;
             Ok(())
@@ -307,6 +424,22 @@ async fn never_refused<T>(exec: &Execution, why: &str) -> T {
 }
 
 /// A wait for a result; awaiting it gives the result.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
+/// let wait: mainstay::Wait<u64> = engine.start(double(4)).await?.result();
+/// assert_eq!(wait.await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a wait does nothing until it is awaited"]
 pub struct Wait<T> {
     handle: Handle<T>,
@@ -324,6 +457,24 @@ impl<T: DeserializeOwned + Send + 'static> Wait<T> {
     /// Waits this long at most, then gives an error of kind [`Timeout`](crate::ErrorKind::Timeout). The workflow goes on.
     ///
     /// In a body it takes a position of its own, and the limit counts on through restarts. To be said at once.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn wait(ctx: Ctx) -> Result<()> {
+    /// #     ctx.sleep(Duration::from_secs(3600)).await
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(wait).launch().await?;
+    /// let handle = engine.start(wait()).await?;
+    /// let error = handle.result().timeout(Duration::from_millis(5)).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// # handle.cancel().await?;
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn timeout(mut self, limit: Duration) -> Self {
         let at = match &self.place {
             Use::Body(Made::At(ctx, _)) => match ctx.make("handle.result", 1, InStep::Refused) {

@@ -18,6 +18,25 @@ use crate::journal::{CallKind, Expect};
 const RACE: &str = "DBOS.selectStep";
 
 /// A race that was made and is run by awaiting it: the index of the winner, and its value.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn fastest(ctx: Ctx) -> Result<String> {
+///     let left = ctx.step("left", || async { Ok("left".to_owned()) });
+///     let right = ctx.step("right", || async { Ok("right".to_owned()) });
+///     let (index, side) = ctx.race([left, right]).await?;
+///     assert_eq!(index, 0);
+///     Ok(side)
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(fastest).launch().await?;
+/// assert_eq!(engine.start(fastest()).await?.result().await?, "left");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a race does nothing until it is awaited, but has spent its position"]
 pub struct Race<'a, T> {
     made: Made,
@@ -29,6 +48,24 @@ impl Ctx {
     ///
     /// What the winner did and that it won commit together; a loser leaves nothing, except for a sleep's moment of waking.
     /// Calls that are ready at once win in their order. A replay runs the recorded winner only.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn patient(ctx: Ctx) -> Result<String> {
+    ///     let answer = ctx.step("ask", std::future::pending::<Result<()>>);
+    ///     let limit = ctx.sleep(Duration::from_millis(5));
+    ///     let (winner, ()) = ctx.race([mainstay::Call::from(answer), limit.into()]).await?;
+    ///     Ok(["answered", "nobody answered"][winner].to_owned())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(patient).launch().await?;
+    /// assert_eq!(engine.start(patient()).await?.result().await?, "nobody answered");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn race<'a, T: Send + 'a>(&self, calls: impl IntoIterator<Item = impl Into<Call<'a, T>>>) -> Race<'a, T> {
         let calls: Vec<Call<'a, T>> = calls.into_iter().map(Into::into).collect();
         let made = if calls.is_empty() {
@@ -83,7 +120,7 @@ async fn recorded<T: Send>(ctx: Ctx, position: Position, mut calls: Vec<Call<'_,
     match ran {
         Ran::Row(row) => row.commit(unit).await.map(|value| (index, value)),
         Ran::Now(result) => match exec.commit(unit).await {
-            Wrote::Done(_) => result.map(|value| (index, value)),
+            Wrote::Done => result.map(|value| (index, value)),
             Wrote::Recorded(rows) => {
                 exec.reread(expect(), rows).await;
                 result.map(|value| (index, value))

@@ -67,6 +67,26 @@ impl std::fmt::Display for Key {
 pub(crate) type Erased = Arc<dyn Fn(Ctx, StoredInput) -> BoxFuture<'static, Result<Payload>> + Send + Sync>;
 
 /// A workflow to be registered: the function or value, and how its rows are treated.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # use mainstay::Registration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let engine = Engine::builder(mainstay::memory())
+///     .app("shop")
+///     .register(Registration::new(double).max_attempts(5))
+///     .launch()
+///     .await?;
+/// assert_eq!(engine.start(double(4)).await?.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub struct Registration {
     pub(crate) key: Key,
     pub(crate) max_attempts: u32,
@@ -75,18 +95,68 @@ pub struct Registration {
 
 impl Registration {
     /// Registers a `#[workflow]` function or a value that implements [`Workflow`].
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # use mainstay::Registration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let engine = Engine::builder(mainstay::memory())
+    ///     .app("shop")
+    ///     .register(Registration::new(double))
+    ///     .launch()
+    ///     .await?;
+    /// assert_eq!(engine.start(double(4)).await?.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn new<M>(workflow: impl IntoRegistration<M>) -> Self {
         workflow.registration()
     }
 
     /// Registers a closure of a context and up to eight arguments under a name.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # use mainstay::Registration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let triple = Registration::function("triple", |_ctx: Ctx, number: u64| async move { Ok(3 * number) });
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").register(triple).launch().await?;
+    /// assert_eq!(engine.start(Invocation::named("triple").arg(&4)).await?.result().await?, 12);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn function<M>(name: impl Into<WorkflowName>, body: impl WorkflowClosure<M>) -> Self {
         body.registration(name.into())
     }
 
     /// Sets the name under which rows find it.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # use mainstay::Registration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let old = Registration::new(double).name("twice");
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").register(double).register(old).launch().await?;
+    /// assert_eq!(engine.start(Invocation::named("twice").arg(&4)).await?.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn name(mut self, name: impl Into<WorkflowName>) -> Self {
         self.key.name = name.into();
@@ -94,6 +164,25 @@ impl Registration {
     }
 
     /// Sets the most executions of one row between two resumes; a row that has had them is set aside by the claim.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # use mainstay::Registration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let none = Registration::new(double).max_attempts(0);
+    /// let launch = Engine::builder(mainstay::memory()).app("shop").register(none).launch().await;
+    /// assert_eq!(launch.unwrap_err().kind(), ErrorKind::Refused);
+    /// let few = Registration::new(double).max_attempts(3);
+    /// let engine = Engine::builder(mainstay::memory()).app("shop").register(few).launch().await?;
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     #[must_use]
     pub fn max_attempts(mut self, most: u32) -> Self {
         self.max_attempts = most;
@@ -129,6 +218,24 @@ impl std::fmt::Debug for Registration {
 /// What can be registered: a `#[workflow]` function, a value that implements [`Workflow`], a [`Registration`].
 ///
 /// `M` tells them apart and is always inferred.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// async fn launch<M>(workflow: impl mainstay::IntoRegistration<M>) -> Result<Engine> {
+///     Engine::builder(mainstay::memory()).app("shop").register(workflow).launch().await
+/// }
+/// let engine = launch(double).await?;
+/// assert_eq!(engine.start(double(4)).await?.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub trait IntoRegistration<M> {
     /// The workflow type, for what is known of it without a value.
     type Workflow;
@@ -165,6 +272,20 @@ impl IntoRegistration<Finished> for Registration {
 /// A closure that can be registered as a workflow: of a [`Ctx`] and up to eight arguments.
 ///
 /// `M` is always inferred.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// async fn launch<M>(body: impl mainstay::WorkflowClosure<M>) -> Result<Engine> {
+///     Engine::builder(mainstay::memory()).app("shop").function("add", body).launch().await
+/// }
+/// let engine = launch(|_ctx: Ctx, a: u64, b: u64| async move { Ok(a + b) }).await?;
+/// assert_eq!(engine.start(Invocation::named("add").arg(&1).arg(&2)).await?.result().await?, 3);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 pub trait WorkflowClosure<M> {
     /// Makes the registration.
     #[doc(hidden)]

@@ -19,6 +19,23 @@ pub(crate) const SLEEP: &str = "DBOS.sleep";
 const LONGEST: Duration = Duration::from_secs(1_000 * 366 * 86_400);
 
 /// A sleep that was made and is slept by awaiting it.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn nap(ctx: Ctx) -> Result<String> {
+///     let sleep = ctx.sleep(Duration::from_millis(5));
+///     sleep.await?;
+///     Ok("awake".to_owned())
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(nap).launch().await?;
+/// assert_eq!(engine.start(nap()).await?.result().await?, "awake");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a sleep does nothing until it is awaited, but has spent its position"]
 pub struct Sleep {
     ctx: Ctx,
@@ -31,6 +48,22 @@ impl Ctx {
     ///
     /// One that lasts longer than 1,000 years lasts for 1,000 years. While it sleeps, a workflow holds no place of
     /// `max_running`; limits of its queue keep counting it.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn remind(ctx: Ctx) -> Result<String> {
+    ///     ctx.sleep(Duration::from_millis(5)).await?;
+    ///     ctx.step("mail", || async { Ok("reminded".to_owned()) }).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(remind).launch().await?;
+    /// assert_eq!(engine.start(remind()).await?.result().await?, "reminded");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let made = self.make("ctx.sleep", 1, InStep::Runs);
         Sleep { ctx: self.clone(), made, duration: duration.min(LONGEST) }
@@ -63,7 +96,7 @@ pub(crate) async fn record_wake(ctx: &Ctx, position: Position, duration: Duratio
         None => {
             let unit = Unit::by(&exec.fence).step(row(position, SLEEP, StepOutput::WakeIn(duration)));
             match exec.commit(unit).await {
-                Wrote::Done(_) => return exec.store_now() + duration,
+                Wrote::Done => return exec.store_now() + duration,
                 Wrote::Recorded(rows) => exec.reread(expect(), rows).await,
                 Wrote::Refused(_) | Wrote::Invalid(_) => {
                     return exec.park(Error::bug("a sleep's row cannot be written".to_owned())).await;

@@ -1,5 +1,7 @@
 //! Starting workflows: options, the request, and what the store makes of it.
 
+mod options;
+
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -8,11 +10,10 @@ use std::time::Duration;
 use mainstay_env::{BoxFuture, Timestamp};
 use mainstay_queue::{Begun, Slot};
 use mainstay_store::{
-    AppName, Created, DedupKey, Effect, EffectReply, Joining, OnExisting, OnHeld, PartitionKey, Payload, Place,
-    Position, QueueName, Refusal, Status, StepOutput, StoreError, Submit, Token, Unit, UnitReply, VersionName, When,
-    WorkflowId, WorkflowRow, wire,
+    AppName, Created, Effect, EffectReply, Joining, OnExisting, PartitionKey, Payload, Place, Position, QueueName,
+    Refusal, Status, StepOutput, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId,
+    WorkflowRow, wire,
 };
-use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::call::{Call, Ran, row};
@@ -35,6 +36,23 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A start that was made and is carried out by awaiting it; it gives a [`Handle`].
 ///
 /// Once it has been polled, the workflow starts even when the future is dropped.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let builder = Engine::builder(mainstay::memory()).app("shop").queue(Queue::new("orders")).register(double);
+/// # let engine = builder.launch().await?;
+/// let handle = engine.start(double(4)).id("order-42").queue("orders").priority(1).await?;
+/// assert_eq!(handle.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a start does nothing until it is awaited"]
 pub struct Start<W: Target> {
     from: Origin,
@@ -171,78 +189,6 @@ impl<W: Target> Start<W> {
         self
     }
 
-    /// Id of the workflow: a later start with the same id joins this one. A new one unless set; in a body it derives from
-    /// the parent's id and the position.
-    pub fn id(self, id: impl Into<WorkflowId>) -> Self {
-        self.set(|request| request.id = Some(id.into()))
-    }
-
-    /// Puts it on a queue instead of starting it here at once.
-    pub fn queue(self, queue: impl Into<QueueName>) -> Self {
-        self.set(|request| request.queue = Some(queue.into()))
-    }
-
-    /// The partition of the queue.
-    pub fn partition(self, key: impl Into<PartitionKey>) -> Self {
-        self.set(|request| request.partition = Some(key.into()))
-    }
-
-    /// How long it waits before it may be claimed from its queue.
-    pub fn delay(self, delay: Duration) -> Self {
-        self.set(|request| request.delay = Some(When::In(delay)))
-    }
-
-    /// Its rank in the queue: lower is first, from 1; without one it comes before all that have one.
-    pub fn priority(self, priority: u32) -> Self {
-        self.set(|request| request.priority = i32::try_from(priority).unwrap_or(i32::MAX))
-    }
-
-    /// At most one unfinished workflow of the queue carries this key; a second start is an error of kind
-    /// [`Conflict`](crate::ErrorKind::Conflict).
-    pub fn unique(self, key: impl Into<DedupKey>) -> Self {
-        self.set(|request| request.dedup = Some(Joining { key: key.into(), on_held: OnHeld::Reject }))
-    }
-
-    /// As [`Start::unique`], and a second start gives the handle of the first one's workflow.
-    pub fn unique_or_join(self, key: impl Into<DedupKey>) -> Self {
-        self.set(|request| request.dedup = Some(Joining { key: key.into(), on_held: OnHeld::Join }))
-    }
-
-    /// Its time budget: it is cancelled when it has not ended this long after its first execution began.
-    ///
-    /// Without one, a child inherits the deadline of its parent.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.set(|request| request.timeout = Some(timeout))
-    }
-
-    /// Takes no deadline from the parent.
-    pub fn no_timeout(self) -> Self {
-        self.set(|request| request.detached = true)
-    }
-
-    /// A JSON object by which it can be found.
-    pub fn attributes(self, attributes: &impl Serialize) -> Self {
-        let encoded = codec::encode(attributes).map_err(|error| error.to_string());
-        self.set(|request| request.attributes = Some(encoded))
-    }
-
-    /// Names the application whose processes run it, for a workflow that is not registered here.
-    ///
-    /// Without it such a workflow becomes that of the first application that claims it from its queue.
-    pub fn app(self, app: impl Into<AppName>) -> Self {
-        self.set(|request| request.app = Some(app.into()))
-    }
-
-    /// Binds it to a version of the application; that of this process unless set, where it is registered here.
-    pub fn version(self, version: impl Into<VersionName>) -> Self {
-        self.set(|request| request.version = Some(version.into()))
-    }
-
-    /// Makes an id that exists an error of kind [`Conflict`](crate::ErrorKind::Conflict) instead of joining it.
-    pub fn must_be_new(self) -> Self {
-        self.set(|request| request.refuse_existing = true)
-    }
-
     async fn run(self) -> Result<Handle<W::Output>> {
         match self.from {
             Origin::Engine(shared) => {
@@ -372,6 +318,28 @@ impl Ctx {
     ///
     /// The child's id derives from this workflow's and the position, unless set. In a step an id must be set, and the
     /// workflow has no parent.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// #[workflow]
+    /// async fn parent(ctx: Ctx) -> Result<u64> {
+    ///     let first = ctx.start(double(4)).await?;
+    ///     let second = ctx.start(double(5)).await?;
+    ///     Ok(first.result().await? + second.result().await?)
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let builder = Engine::builder(mainstay::memory()).app("shop").register(double).register(parent);
+    /// # let engine = builder.launch().await?;
+    /// assert_eq!(engine.start(parent()).await?.result().await?, 18);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn start<W: Target>(&self, invocation: Invocation<W>) -> Start<W> {
         let made = self.make("ctx.start", 1, InStep::Runs);
         let request = Request::of(invocation);
@@ -379,6 +347,26 @@ impl Ctx {
     }
 
     /// Starts a child and waits for its result: the same as `ctx.start(..).await?.result().await`.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// #[workflow]
+    /// async fn parent(ctx: Ctx) -> Result<u64> {
+    ///     Ok(1 + ctx.run(double(4)).await?)
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let builder = Engine::builder(mainstay::memory()).app("shop").register(double).register(parent);
+    /// # let engine = builder.launch().await?;
+    /// assert_eq!(engine.start(parent()).await?.result().await?, 9);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn run<W: Target>(&self, invocation: Invocation<W>) -> Run<W> {
         let made = self.make("ctx.run", 2, InStep::Refused);
         let (start, result) = match made {
@@ -393,6 +381,27 @@ impl Ctx {
 }
 
 /// A child that was made; awaiting it starts it and gives its result.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[workflow]
+/// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+/// #     Ok(2 * number)
+/// # }
+/// #[workflow]
+/// async fn parent(ctx: Ctx) -> Result<u64> {
+///     let child = ctx.run(double(4));
+///     child.await
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let builder = Engine::builder(mainstay::memory()).app("shop").register(double).register(parent);
+/// # let engine = builder.launch().await?;
+/// assert_eq!(engine.start(parent()).await?.result().await?, 8);
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a child does nothing until it is awaited, but has spent its positions"]
 pub struct Run<W: Target> {
     start: Start<W>,
@@ -401,6 +410,27 @@ pub struct Run<W: Target> {
 
 impl<W: Target> Run<W> {
     /// Sets options of the start.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> {
+    /// #     Ok(2 * number)
+    /// # }
+    /// #[workflow]
+    /// async fn parent(ctx: Ctx) -> Result<u64> {
+    ///     ctx.run(double(4)).with(|start| start.id("child-1")).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let builder = Engine::builder(mainstay::memory()).app("shop").register(double).register(parent);
+    /// # let engine = builder.launch().await?;
+    /// assert_eq!(engine.start(parent()).await?.result().await?, 8);
+    /// assert_eq!(engine.handle(double, "child-1").result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn with(mut self, options: impl FnOnce(Start<W>) -> Start<W>) -> Self {
         self.start = options(self.start);
         self
@@ -483,7 +513,7 @@ async fn start_child(ctx: Ctx, position: Position, request: Request) -> Ran<Work
             }
         };
         match exec.commit_and(unit, begin).await {
-            Wrote::Done(_) => return Ran::Now(Ok(id)),
+            Wrote::Done => return Ran::Now(Ok(id)),
             Wrote::Recorded(rows) => {
                 let recorded = exec.reread(expect(), rows).await;
                 return Ran::Now(child_of(shared, recorded));
@@ -522,7 +552,7 @@ async fn record_start(
     result: Result<WorkflowId>,
 ) -> Ran<WorkflowId> {
     match exec.commit(Unit::by(&exec.fence).step(row)).await {
-        Wrote::Done(_) => Ran::Now(result),
+        Wrote::Done => Ran::Now(result),
         Wrote::Recorded(rows) => {
             let recorded = exec.reread(expect, rows).await;
             Ran::Now(child_of(&exec.shared, recorded))

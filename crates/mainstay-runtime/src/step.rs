@@ -21,6 +21,22 @@ use crate::journal::{CallKind, Expect};
 use crate::retry::Retry;
 
 /// A step that was made and is run by awaiting it.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// #[workflow]
+/// async fn pay(ctx: Ctx) -> Result<String> {
+///     let charge = ctx.step("charge", || async { Ok("paid".to_owned()) });
+///     charge.retries(3).timeout(Duration::from_secs(30)).await
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").register(pay).launch().await?;
+/// assert_eq!(engine.start(pay()).await?.result().await?, "paid");
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
 #[must_use = "a step does nothing until it is awaited, but has spent its position"]
 pub struct StepCall<'a, T> {
     ctx: Ctx,
@@ -37,6 +53,21 @@ impl Ctx {
     ///
     /// The body may take an [`Attempt`]. It runs again only when the process dies before the value is stored, or when
     /// retries are asked for. The value is handed back as it was stored. Names that begin with `DBOS.` are refused.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn checkout(ctx: Ctx, card: String) -> Result<String> {
+    ///     ctx.step("charge", || async { Ok(format!("charged {card}")) }).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(checkout).launch().await?;
+    /// assert_eq!(engine.start(checkout("4242".to_owned())).await?.result().await?, "charged 4242");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn step<'a, T, M>(&self, name: impl Into<StepName>, mut body: impl StepBody<'a, T, M>) -> StepCall<'a, T>
     where
         T: Serialize + DeserializeOwned + Send + 'a,
@@ -45,6 +76,23 @@ impl Ctx {
     }
 
     /// As [`Ctx::step`], for a function with an error type of its own.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn parse(ctx: Ctx, text: String) -> Result<u32> {
+    ///     ctx.call("parse", || async { text.parse::<u32>() }).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(parse).launch().await?;
+    /// assert_eq!(engine.start(parse("7".to_owned())).await?.result().await?, 7);
+    /// let error = engine.start(parse("seven".to_owned())).await?.result().await.unwrap_err();
+    /// assert_eq!(error.name(), "ParseIntError");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn call<'a, T, M>(&self, name: impl Into<StepName>, mut body: impl CallBody<'a, T, M>) -> StepCall<'a, T>
     where
         T: Serialize + DeserializeOwned + Send + 'a,
@@ -66,30 +114,120 @@ impl Ctx {
 impl<'a, T> StepCall<'a, T> {
     /// How often a failed attempt is made again; not at all unless asked for. Retries are this process's: they begin
     /// anew when it dies.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<u32> {
+    ///     let third = |attempt: Attempt| async move {
+    ///         if attempt.number == 3 { Ok(attempt.number) } else { Err(Error::new("line busy")) }
+    ///     };
+    ///     ctx.step("ask", third).retries(2).backoff(Duration::from_millis(1)).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// assert_eq!(engine.start(work()).await?.result().await?, 3);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn retries(mut self, retries: u32) -> Self {
         self.retry.retries = retries;
         self
     }
 
     /// Wait before the first retry; a second unless set.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<u32> {
+    ///     let third = |attempt: Attempt| async move {
+    ///         if attempt.number == 3 { Ok(attempt.number) } else { Err(Error::new("line busy")) }
+    ///     };
+    ///     ctx.step("ask", third).retries(2).backoff(Duration::from_millis(1)).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// assert_eq!(engine.start(work()).await?.result().await?, 3);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn backoff(mut self, backoff: Duration) -> Self {
         self.retry.backoff = backoff;
         self
     }
 
     /// What each later wait is longer by; 2 unless set.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<u32> {
+    ///     let third = |attempt: Attempt| async move {
+    ///         if attempt.number == 3 { Ok(attempt.number) } else { Err(Error::new("line busy")) }
+    ///     };
+    ///     ctx.step("ask", third).retries(2).backoff(Duration::from_millis(1)).backoff_rate(1.5).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// assert_eq!(engine.start(work()).await?.result().await?, 3);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn backoff_rate(mut self, rate: f64) -> Self {
         self.retry.rate = rate;
         self
     }
 
     /// The longest wait; an hour unless set.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<u32> {
+    ///     let third = |attempt: Attempt| async move {
+    ///         if attempt.number == 3 { Ok(attempt.number) } else { Err(Error::new("line busy")) }
+    ///     };
+    ///     ctx.step("ask", third).retries(2).max_backoff(Duration::from_millis(1)).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// assert_eq!(engine.start(work()).await?.result().await?, 3);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn max_backoff(mut self, longest: Duration) -> Self {
         self.retry.max_backoff = longest;
         self
     }
 
     /// How far a wait is moved at random, as a fraction of itself; 0.1 unless set.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<u32> {
+    ///     let third = |attempt: Attempt| async move {
+    ///         if attempt.number == 3 { Ok(attempt.number) } else { Err(Error::new("line busy")) }
+    ///     };
+    ///     ctx.step("ask", third).retries(2).backoff(Duration::from_millis(1)).jitter(0.5).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// assert_eq!(engine.start(work()).await?.result().await?, 3);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn jitter(mut self, fraction: f64) -> Self {
         self.retry.jitter = fraction;
         self
@@ -97,12 +235,47 @@ impl<'a, T> StepCall<'a, T> {
 
     /// Which errors are tried again; all unless set. The error still has its source, for
     /// [`downcast_ref`](Error::downcast_ref).
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<u32> {
+    ///     let third = |attempt: Attempt| async move {
+    ///         if attempt.number == 3 { Ok(attempt.number) } else { Err(Error::new("line busy")) }
+    ///     };
+    ///     ctx.step("ask", third).retries(9).retry_if(|error| error.is::<std::io::Error>()).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// let error = engine.start(work()).await?.result().await.unwrap_err();
+    /// assert_eq!(error.message(), "line busy");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn retry_if(mut self, worth_it: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
         self.retry.only = Some(Arc::new(worth_it));
         self
     }
 
     /// How long one attempt may take; then it is dropped, and has failed with a [`Timeout`](crate::ErrorKind::Timeout).
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// #[workflow]
+    /// async fn work(ctx: Ctx) -> Result<()> {
+    ///     ctx.step("hang", std::future::pending::<Result<()>>).timeout(Duration::from_millis(5)).await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(work).launch().await?;
+    /// let error = engine.start(work()).await?.result().await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Timeout);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.retry.timeout = Some(limit);
         self

@@ -34,7 +34,7 @@ const TABLE: &[Row] = &[
     row(SQLITE, &[STORE, MIGRATIONS, ENV], &[CONFORMANCE]),
     row(CONFORMANCE, &[STORE, MEMORY, ENV], &[]),
     row(QUEUE, &[STORE, ENV], &[MEMORY]),
-    row(RUNTIME, &[QUEUE, STORE, ENV], &[MEMORY]),
+    row(RUNTIME, &[QUEUE, STORE, ENV], &[MEMORY, FACADE]),
     row(MACROS, &[], &[FACADE]),
     row(FACADE, &[RUNTIME, MACROS, SQLITE, MEMORY, STORE, ENV], &[]),
     row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV], &[]),

@@ -5,7 +5,7 @@
 /// All kinds but [`ErrorKind::App`] are made by the engine, and keep their kind when they are recorded and read back.
 ///
 /// ```
-/// use mainstay_runtime::{Error, ErrorKind};
+/// use mainstay::{Error, ErrorKind};
 /// let error = Error::new("the shop is closed");
 /// assert_eq!(error.kind(), ErrorKind::App);
 /// assert_eq!(ErrorKind::Timeout.name(), "Timeout");
@@ -64,7 +64,7 @@ impl ErrorKind {
     /// The name that errors of this kind are recorded under; those of the application have their own, or `Error`.
     ///
     /// ```
-    /// assert_eq!(mainstay_runtime::ErrorKind::BadInput.name(), "BadInput");
+    /// assert_eq!(mainstay::ErrorKind::BadInput.name(), "BadInput");
     /// ```
     #[must_use]
     pub const fn name(self) -> &'static str {
