@@ -266,11 +266,11 @@ async fn finish(exec: &Arc<Execution>, end: End) {
     exec.ending.store(true, Ordering::Relaxed);
     let unit = Unit::by(&exec.fence).outcome(outcome.clone());
     match exec.conclude(unit).await {
-        Some(Wrote::Done(_)) => exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome)),
+        Some(Wrote::Done) => exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome)),
         Some(Wrote::Invalid(error)) => {
             let failure = exec.shared.record(&crate::execution::unacceptable(&error));
             let outcome = Outcome::Error(failure);
-            if let Some(Wrote::Done(_)) = exec.conclude(Unit::by(&exec.fence).outcome(outcome.clone())).await {
+            if let Some(Wrote::Done) = exec.conclude(Unit::by(&exec.fence).outcome(outcome.clone())).await {
                 exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome));
             }
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mainstay_env::{BoxFuture, Monotonic, Timestamp};
 use mainstay_store::{
-    EffectReply, ErrorKind, Fence, FieldError, Position, RecordedStep, Refusal, Standing, StepName, StoreError, Unit,
-    UnitReply, WorkflowId, WorkflowName, WorkflowRow,
+    ErrorKind, Fence, FieldError, Position, RecordedStep, Refusal, Standing, StepName, StoreError, Unit, UnitReply,
+    WorkflowId, WorkflowName, WorkflowRow,
 };
 
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub(crate) enum Stop {
 /// What a unit of a running execution came to; everything else ends the execution.
 pub(crate) enum Wrote {
     /// It is written.
-    Done(Vec<EffectReply>),
+    Done,
     /// Its positions were written before, by this execution.
     Recorded(Vec<RecordedStep>),
     /// An effect lost.
@@ -170,7 +170,7 @@ impl Execution {
             Ok(answer) => {
                 self.anchor_at(answer.now);
                 match answer.reply {
-                    UnitReply::Done { effects } => Wrote::Done(effects),
+                    UnitReply::Done { .. } => Wrote::Done,
                     UnitReply::Recorded { rows } => Wrote::Recorded(rows),
                     UnitReply::Refused { why, .. } => Wrote::Refused(why),
                     UnitReply::Superseded { by } => self.end(Stop::Superseded(by)).await,
