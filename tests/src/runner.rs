@@ -142,11 +142,12 @@ fn bodies(builder: Builder, env: &Env, marks: &Marks) -> Builder {
     builder
         .function("held", move |ctx: Ctx, millis: u64| held_for(ctx, millis, held()))
         .function("block", move |ctx: Ctx, millis: u64| {
-            let (_, marks) = block();
+            let (env, marks) = block();
             async move {
                 ctx.step("blocks", || async {
                     marks.mark("begins", &ctx)?;
-                    stand_still(Duration::from_millis(millis));
+                    // As code does that knows nothing of tasks.
+                    mainstay_env::block_on(env.sleep(Duration::from_millis(millis)));
                     Ok(marks.mark("ends", &ctx)?)
                 })
                 .await
@@ -183,12 +184,6 @@ async fn held_for(ctx: Ctx, millis: u64, (env, marks): (Env, Marks)) -> Result<S
     .await?;
     ctx.step("two", || async { Ok(marks.mark("goes on", &ctx)?) }).await?;
     Ok(marks.process.to_string())
-}
-
-/// Blocks its thread, as code does that knows nothing of tasks.
-#[allow(clippy::disallowed_methods, reason = "user code that blocks is what is tested")]
-fn stand_still(duration: Duration) {
-    std::thread::sleep(duration);
 }
 
 /// Says warnings on the standard error.
