@@ -1,18 +1,8 @@
-//! What the facade and the code that its macros write need of this crate; no part of its interface.
+//! What the facade needs of this crate; no part of its interface.
 
 use mainstay_store::StoreError;
 
-use crate::error::{Error, Result};
-
-/// A result, for what its value is.
-pub trait Fallible {
-    /// Type of the value.
-    type Ok;
-}
-
-impl<T> Fallible for Result<T> {
-    type Ok = T;
-}
+use crate::error::Error;
 
 /// An error of kind `Refused`.
 #[must_use]
