@@ -7,6 +7,7 @@ use super::tree::Tree;
 use super::workspace::Workspace;
 
 const DOCUMENT: &str = "docs/rules.md";
+const ARCHITECTURE: &str = "docs/architecture.md";
 
 /// The groups, in order; the rows of group n are numbered from n01 without a gap.
 const GROUPS: &[&str] = &[
@@ -103,7 +104,7 @@ fn judged(tree: &Tree, row: &Row<'_>, group: usize, place: usize) -> Vec<String>
         faults.push(format!("row {id} is not `id, rule, state, tests`"));
         return faults;
     }
-    faults.extend(missing(row).map(|what| format!("row {id} {what}")));
+    faults.extend(missing(tree, row).map(|what| format!("row {id} {what}")));
     let absent = tests.iter().filter(|test| !is_there(tree, test));
     faults.extend(absent.map(|test| format!("row {id}: there is no test `{test}`")));
     if tests.is_empty() && (*state == "held" || state.starts_with("overruled")) {
@@ -113,7 +114,7 @@ fn judged(tree: &Tree, row: &Row<'_>, group: usize, place: usize) -> Vec<String>
 }
 
 /// What a row's state lacks.
-fn missing(row: &Row<'_>) -> Option<String> {
+fn missing(tree: &Tree, row: &Row<'_>) -> Option<String> {
     if row.state == "held" {
         return None;
     }
@@ -125,9 +126,23 @@ fn missing(row: &Row<'_>) -> Option<String> {
         return (!row.tests.is_empty()).then(|| "is left for later and names a test".to_owned());
     }
     match row.state.strip_prefix("overruled: ") {
-        Some(why) if why.contains('§') || why.contains("](decisions/") => None,
-        Some(_) => Some("is overruled without a section or a decision record".to_owned()),
+        Some(why) if says_where(tree, why) => None,
+        Some(_) => Some("is overruled without a link to a section, a record or a difference that says so".to_owned()),
         None => Some(format!("has the state {:?}: it is held, later or overruled", row.state)),
+    }
+}
+
+/// Whether a text links to a heading of the architecture that is there, to a decision record, or to a numbered difference.
+/// That the files are there is the check of links, and that the number is, the one of numbered things.
+fn says_where(tree: &Tree, why: &str) -> bool {
+    let heading = why.split_once("](architecture.md#").and_then(|(_, rest)| rest.split_once(')'));
+    match heading {
+        Some((anchor, _)) => {
+            let lines = tree.get(ARCHITECTURE).unwrap_or_default().lines();
+            let mut headings = lines.filter_map(|line| line.strip_prefix("## "));
+            headings.any(|heading| heading.to_lowercase().replace(' ', "-") == anchor)
+        }
+        None => why.contains("](decisions/") || (why.contains("[compat C-") && why.contains("](compat.md)")),
     }
 }
 
@@ -164,7 +179,9 @@ mod tests {
                 document += &format!("| E-{number}01 | x | later: events | |\n");
             }
         }
-        check(&Tree::of(&[(DOCUMENT, &document), ("a/tests/runs/ends.rs", TESTS)]), &Workspace::default())
+        let architecture = (ARCHITECTURE, "# Architecture\n\n## The end of it\n");
+        let files = [(DOCUMENT, document.as_str()), architecture, ("a/tests/runs/ends.rs", TESTS)];
+        check(&Tree::of(&files), &Workspace::default())
     }
 
     fn only(rows: &str, fault: &str) {
@@ -176,7 +193,9 @@ mod tests {
     fn rows_that_are_held_left_or_overruled_pass() {
         let rows = "| E-101 | x | held | `ends::a_panic_ends_it`, `a_panic_ends_it` |\n\
                     | E-102 | x | later: events of a workflow | |\n\
-                    | E-103 | x | overruled: it ends in an error (§5) | `runs::a_panic_ends_it` |\n";
+                    | E-103 | x | overruled: no ([a](architecture.md#the-end-of-it)) | `runs::a_panic_ends_it` |\n\
+                    | E-104 | x | overruled: no ([compat C-004](compat.md)) | `a_panic_ends_it` |\n\
+                    | E-105 | x | overruled: no ([8](decisions/0008-x.md)) | `a_panic_ends_it` |\n";
         assert_eq!(faults(rows), Vec::<String>::new());
     }
 
@@ -189,7 +208,7 @@ mod tests {
     #[test]
     fn a_held_or_overruled_row_names_tests_that_are_there() {
         only("| E-101 | x | held | |\n", "names no test");
-        only("| E-101 | x | overruled: y (§5) | |\n", "names no test");
+        only("| E-101 | x | overruled: y ([8](decisions/0008-x.md)) | |\n", "names no test");
         only("| E-101 | x | held | `it_never_ends` |\n", "there is no test `it_never_ends`");
         only("| E-101 | x | held | `starts::a_panic_ends_it` |\n", "there is no test");
         only("| E-101 | x | held | `no_test` |\n", "there is no test");
@@ -197,7 +216,8 @@ mod tests {
 
     #[test]
     fn what_is_overruled_names_the_place_and_what_is_later_the_capability() {
-        only("| E-101 | x | overruled: it is so | `a_panic_ends_it` |\n", "without a section");
+        only("| E-101 | x | overruled: it is so | `a_panic_ends_it` |\n", "without a link");
+        only("| E-101 | x | overruled: ([a](architecture.md#the-middle)) | `a_panic_ends_it` |\n", "without a link");
         only("| E-101 | x | later: someday | |\n", "none of client");
         only("| E-101 | x | later: events | `a_panic_ends_it` |\n", "names a test");
     }
