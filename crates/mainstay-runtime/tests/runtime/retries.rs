@@ -73,12 +73,13 @@ fn an_exhausted_step_gives_its_last_error_at_the_moment_of_that_error() {
             let error = step.retries(3).backoff(secs(10)).jitter(0.0).await.expect_err("it always fails");
             note_time(&log, &env, from);
             assert_eq!((error.name(), error.message()), ("Down", "down 4"));
-            Ok(())
+            Ok(error.earlier().to_vec())
         }
     );
     let engine = world.launch(world.builder("web").function("work", work));
-    let handle = world.run(engine.start(call::<()>("work"))).expect("start");
-    world.run(handle.result()).expect("result");
+    let handle = world.run(engine.start(call::<Vec<String>>("work"))).expect("start");
+    let earlier = world.run(handle.result()).expect("result");
+    assert_eq!(earlier, ["Down: down 1", "Down: down 2", "Down: down 3"]);
     // Ten seconds, twice, and twice again; nothing after the last.
     assert_eq!(millis(&log), [0, 10_000, 30_000, 70_000, 70_000]);
 }
@@ -182,7 +183,9 @@ fn a_timeout_drops_each_attempt_anew_and_is_an_error_that_can_be_retried() {
                 env.sleep(secs(1_000)).await;
                 Ok(())
             });
-            hangs.timeout(secs(5)).await
+            let error = hangs.retries(2).timeout(secs(5)).await.expect_err("it hangs");
+            assert_eq!(error.earlier(), ["Timeout: an attempt took longer than 5s"; 2]);
+            Err::<(), _>(error)
         }
     );
     let engine = world.launch(world.builder("web").function("work", work));
