@@ -4,6 +4,7 @@ mod arrows;
 mod banned;
 mod bans;
 mod cases;
+mod examples;
 mod heads;
 mod invariants;
 mod links;
@@ -33,6 +34,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("banned", banned::check),
     ("invariants", invariants::check),
     ("cases", cases::check),
+    ("examples", examples::check),
     ("rules", rules::check),
     ("links", links::check),
     ("numbered", numbered::check),

@@ -16,9 +16,20 @@ use input::Input;
 /// The arguments of a workflow: a tuple of none to eight values that serde writes and reads.
 ///
 /// ```
-/// fn takes<A: mainstay::Args>() {}
-/// takes::<()>();
-/// takes::<(String, u64)>();
+/// use mainstay::prelude::*;
+///
+/// struct Pay;
+/// impl Workflow for Pay {
+///     type Args = (String, u64);
+///     # type Output = u64;
+///     # const NAME: &'static str = "pay";
+///     const PARAMS: &'static [&'static str] = &["card", "cents"];
+///     # async fn run(&self, _ctx: Ctx, (_, cents): Self::Args) -> Result<u64> { Ok(cents) }
+/// }
+/// fn named<A: mainstay::Args, W: Workflow<Args = A>>(_: W, args: A) -> String {
+///     W::invoke(args).name().to_owned()
+/// }
+/// assert_eq!(named(Pay, ("4242".to_owned(), 995)), "pay");
 /// ```
 pub trait Args: sealed::Sealed + Sized + Send + 'static {
     /// Encodes each of them; an error names the parameter.

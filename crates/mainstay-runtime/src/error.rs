@@ -27,9 +27,10 @@ use std_error::AsStd;
 /// Result of workflows, steps and calls of the engine.
 ///
 /// ```
-/// async fn parse(text: &str) -> mainstay::Result<u32> {
+/// fn parse(text: &str) -> mainstay::Result<u32> {
 ///     Ok(text.trim().parse()?)
 /// }
+/// assert_eq!(parse(" 7 ").unwrap(), 7);
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -21,6 +21,7 @@ const THREAD: &str = "mainstay";
 /// # #[tokio::main]
 /// # async fn main() -> Result<()> {
 /// let engine = Engine::builder(mainstay::memory()).app("shop").launch().await?;
+/// assert_eq!(engine.stats().running, 0);
 /// # engine.shutdown(std::time::Duration::from_secs(5)).await
 /// # }
 /// ```
