@@ -16,6 +16,8 @@ use crate::shared::Shared;
 const POLL: Duration = Duration::from_secs(1);
 /// Interval at which running executions are looked at for a cancellation whose hint was lost.
 const CHECK: Duration = Duration::from_secs(5);
+/// What each read of such a look puts off the next one by: many executions cost no more than a read a second.
+const CHECK_READ: Duration = Duration::from_secs(1);
 /// Most ids of one read: an answer stays small, and a read never holds up the next for long.
 const BATCH: usize = 256;
 /// Wait after a failed read.
@@ -113,7 +115,7 @@ impl Hub {
 
     /// Waits until a workflow has ended or is gone; `None` when the engine stops first.
     ///
-    /// One that runs here is not read at once: its end is told.
+    /// One that runs here is not read: its end is told.
     pub(crate) async fn ended(&self, shared: &Shared, id: &WorkflowId) -> Option<Standing> {
         let now = shared.env.monotonic();
         let receiver = {
@@ -176,12 +178,15 @@ pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, en
         let now = env.monotonic();
         let (due, next) = hub.lock().take_due(now);
         if !due.is_empty() {
-            read(&hub, &store, &env, &due).await;
+            let foreign: Vec<_> = due.into_iter().filter(|id| shared.running_here(id).is_none()).collect();
+            if !foreign.is_empty() {
+                read(&hub, &store, &env, &foreign).await;
+            }
             continue;
         }
         if now >= next_check {
-            check_running(&shared, &store, None).await;
-            next_check = env.deadline(CHECK);
+            let reads = check_running(&shared, &store, None).await;
+            next_check = env.deadline(CHECK.max(CHECK_READ * reads));
             continue;
         }
         let until = next.map_or(next_check, |next| next.min(next_check));
@@ -230,17 +235,18 @@ async fn read(hub: &Hub, store: &Arc<dyn Store>, env: &Env, ids: &[WorkflowId]) 
     }
 }
 
-/// Stops executions whose row has left them: those of the hints, or all.
-async fn check_running(shared: &Arc<Shared>, store: &Arc<dyn Store>, suspects: Option<Vec<WorkflowId>>) {
+/// Stops executions whose row has left them: those of the hints, or all. Answers how many reads that takes.
+async fn check_running(shared: &Arc<Shared>, store: &Arc<dyn Store>, suspects: Option<Vec<WorkflowId>>) -> u32 {
     let running = match suspects {
         Some(ids) => ids.iter().filter_map(|id| shared.running_here(id)).collect(),
         None => shared.all_running(),
     };
     let running: Vec<_> =
         running.into_iter().filter(|exec| !exec.ending.load(std::sync::atomic::Ordering::Relaxed)).collect();
+    let reads = u32::try_from(running.len().div_ceil(BATCH)).unwrap_or(u32::MAX);
     for batch in running.chunks(BATCH) {
         let ids: Vec<_> = batch.iter().map(|exec| exec.id.clone()).collect();
-        let Ok(standings) = store.workflow_standing(&ids).await else { return };
+        let Ok(standings) = store.workflow_standing(&ids).await else { return reads };
         for (exec, standing) in batch.iter().zip(standings) {
             let own = matches!(standing, Standing::Open(mainstay_store::Status::Pending));
             if !own && !exec.ending.load(std::sync::atomic::Ordering::Relaxed) {
@@ -248,4 +254,5 @@ async fn check_running(shared: &Arc<Shared>, store: &Arc<dyn Store>, suspects: O
             }
         }
     }
+    reads
 }
