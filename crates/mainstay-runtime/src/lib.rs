@@ -6,7 +6,7 @@
 //! written yet, the second commits them as one unit; awaiting a call does both, a race commits for its winner.
 //!
 //! An execution is one task on the caller's runtime: its driver polls the body under a guard that knows whose code runs,
-//! asks the pure [`Journal`](journal) what a call does, and hands units to the recorder, which commits those of all
+//! asks the pure `Journal` what a call does, and hands units to the recorder, which commits those of all
 //! workflows together. Waiting for other workflows goes through one hub. Everything else, such as claims, leases and
 //! take-over, is the queue engine's, which hands rows over through its `Launcher`.
 
