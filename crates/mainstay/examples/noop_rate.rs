@@ -3,8 +3,9 @@
 //! `cargo run --release -p mainstay --example noop_rate -- [COUNT] [STORE]`; 100,000 on `memory:` unless said otherwise.
 //! Half of the time directly, half through a queue.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use mainstay::prelude::*;
 
 /// Starts that are under way at once.
@@ -15,19 +16,19 @@ async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let count: usize = args.next().map_or(Ok(100_000), |text| text.parse())?;
     let url = args.next().unwrap_or_else(|| "memory:".to_owned());
-    let engine = Engine::builder(mainstay::open(&url).await?)
+    let store = mainstay::open(&url).await?;
+    let clock = store.env().clone();
+    let engine = Engine::builder(store)
         .app("rates")
         .queue(Queue::new("jobs"))
         .function("noop", |_: Ctx, n: usize| async move { Ok(n) })
         .launch()
         .await?;
     for queue in [None, Some("jobs")] {
-        let began = now();
-        let callers = (0..CALLERS).map(|caller| tokio::spawn(call(engine.clone(), queue, caller, count)));
-        for caller in callers.collect::<Vec<_>>() {
-            caller.await??;
-        }
-        report(queue.unwrap_or("started directly"), count, now().duration_since(began));
+        let began = clock.monotonic();
+        let callers = (0..CALLERS).map(|caller| call(engine.clone(), queue, caller, count));
+        join_all(callers).await.into_iter().collect::<Result<()>>()?;
+        report(queue.unwrap_or("started directly"), count, clock.monotonic().since(began));
     }
     engine.shutdown(Duration::from_secs(10)).await
 }
@@ -45,11 +46,6 @@ async fn call(engine: Engine, queue: Option<&'static str>, caller: usize, count:
         }
     }
     Ok(())
-}
-
-#[allow(clippy::disallowed_methods, reason = "a measurement of the real machine")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[allow(clippy::print_stdout, reason = "what a program run by hand is for")]
