@@ -20,7 +20,7 @@ pub(crate) async fn tell(store: &dyn Store, ids: &[WorkflowId], took: Duration, 
     let (half, most) = (share(&waits, 50), share(&waits, 99));
     let memory = peak_memory().map_or_else(|| "unknown".to_owned(), |kib| format!("{} MiB", kib / 1024));
     Ok(format!(
-        "{files} files in {took:.2?}, {rate:.0} a second; from enqueue to start p50 {half:.0?}, p99 {most:.0?}; peak memory {memory}"
+        "{files} files in {took:.2?}, {rate:.0} a second; from enqueue to start p50 {half:.1?}, p99 {most:.1?}; peak memory {memory}"
     ))
 }
 

@@ -1,9 +1,10 @@
 //! How far a run is: a bar on a terminal, plain lines elsewhere, on standard error.
 
+use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// Plain lines of a run, beside the first one.
 const LINES: u64 = 10;
@@ -50,7 +51,7 @@ impl Progress {
     /// Ends it where it is.
     pub(crate) fn close(&mut self) {
         if let Some(bar) = self.bar.take() {
-            bar.abandon();
+            bar.finish_and_clear();
         }
     }
 }
@@ -59,12 +60,24 @@ fn bar(total: u64, done: u64) -> ProgressBar {
     let bar = ProgressBar::new(total).with_position(done);
     // The estimate is of what this process sees, not of what was done before.
     bar.reset_eta();
-    let template = "{wide_bar} {pos}/{len} files, {per_sec}, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} files, {speed}") {
+        bar.set_style(style.with_key("speed", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            // A line that cannot be drawn is drawn again soon.
+            let _ = out.write_str(&speed(state.per_sec(), state.eta()));
+        }));
     }
     bar.enable_steady_tick(TICK);
     bar
+}
+
+/// Rate and estimate, as far as they are known.
+fn speed(rate: f64, left: Duration) -> String {
+    let seconds = left.as_secs();
+    match rate {
+        rate if rate < f64::EPSILON => "starting".to_owned(),
+        rate if seconds < 60 => format!("{rate:.0}/s, {seconds} s left"),
+        rate => format!("{rate:.0}/s, {} min {:02} s left", seconds / 60, seconds % 60),
+    }
 }
 
 /// The line for a step from `before` to `done` files, where one is due.
@@ -85,6 +98,13 @@ pub(crate) fn say(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_estimate_is_given_once_there_is_a_rate() {
+        assert_eq!(speed(0.0, Duration::ZERO), "starting");
+        assert_eq!(speed(248.98, Duration::from_millis(3_400)), "249/s, 3 s left");
+        assert_eq!(speed(2.0, Duration::from_secs(605)), "2/s, 10 min 05 s left");
+    }
 
     #[test]
     fn a_plain_line_comes_with_every_tenth() {

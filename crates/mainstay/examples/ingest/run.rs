@@ -23,8 +23,8 @@ const BATCH: usize = 500;
 /// Between two looks at what has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What runs may take when the program is told to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+/// What steps may take when the program is told to stop. The run itself waits for files that are no longer begun.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// What runs may take when all is done: a run over other files may still be in its last step.
 const CLOSE: Duration = Duration::from_secs(1);

@@ -257,3 +257,56 @@ async fn replace(out: &Out, place: &Path, bytes: &[u8]) -> Result<()> {
     output::stage(&temporary, bytes).await?;
     Ok(output::publish(&temporary, place).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn file(text: &[u8]) -> (TempDir, std::path::PathBuf) {
+        let dir = TempDir::new().expect("a folder");
+        let file = dir.path().join("file");
+        std::fs::write(&file, text).expect("a file");
+        (dir, file)
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changed_since_it_was_hashed_is_not_counted_or_told_of() {
+        let (_dir, file) = file(b"one two");
+        let print = hash(&file).await.expect("a hash");
+        assert_eq!(count(&file, &print).await.expect("counts").words, 2);
+        unchanged(&file, &print).await.expect("the same");
+        std::fs::write(&file, "one twu").expect("a file");
+        for error in
+            [count(&file, &print).await.expect_err("changed"), unchanged(&file, &print).await.expect_err("changed")]
+        {
+            assert_eq!(error.message(), "changed while it was ingested");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_says_why() {
+        let (_dir, file) = file(b"a\xFF");
+        let print = hash(&file).await.expect("any bytes have a hash");
+        assert_eq!(count(&file, &print).await.expect_err("no text").message(), "not UTF-8 at byte 1");
+        let gone = hash(&file.with_file_name("gone")).await.expect_err("no file");
+        assert!(gone.message().starts_with("cannot be read: "), "{gone:?}");
+        let folder = hash(file.parent().expect("a folder")).await.expect_err("no file");
+        assert_eq!(folder.message(), "is no regular file any more");
+    }
+
+    #[tokio::test]
+    async fn a_list_is_what_its_hash_says_or_nothing() {
+        let (dir, _file) = file(b"");
+        let (out, text) = (Out::new(dir.path().to_owned()), |path| PathText::of(Path::new(path)));
+        let place = Place { folder: text("/in"), out: text("/out") };
+        let files = vec![Job { path: text("a"), id: "1".to_owned() }];
+        let list = List { place, files, skipped: Vec::new(), unread: Vec::new() };
+        let sha256 = announce(&out, "run", &list).await.expect("announced");
+        assert_eq!(listed(&out.list("run"), &sha256).expect("the list"), list);
+        let current = current(&out).expect("readable").expect("there");
+        assert_eq!((current.run.as_str(), current.folder.as_str()), ("run", "/in"));
+        std::fs::write(out.list("run"), "{}").expect("a file");
+        assert!(listed(&out.list("run"), &sha256).expect_err("changed").message().ends_with("has been changed"));
+    }
+}

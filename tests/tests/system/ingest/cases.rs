@@ -162,3 +162,36 @@ fn ctrl_c_lets_running_steps_end_and_the_next_run_goes_on() {
     assert!(!told.contains("60 files: 0 done"), "{told}");
     assert_eq!(site.summary("out"), site.summary("calm"));
 }
+
+#[test]
+fn a_file_that_changes_between_its_steps_fails_and_is_ingested_as_it_is_by_the_next_run() {
+    let site = Site::empty();
+    site.write("kept", "one two");
+    site.write("changed", "one two");
+    let written = fs::metadata(site.path("in/changed")).and_then(|meta| meta.modified()).expect("its time");
+    // Killed while both results are prepared: hashes and counts are recorded, nothing is written.
+    let program = site.start("out", 10_000);
+    let process = program.process();
+    let mut journal = site.journal("out");
+    block_on(async {
+        while journal.open_in(process).iter().filter(|step| step.1 == "write").count() < 2 {
+            site.env.sleep(Duration::from_millis(2)).await;
+            journal.refresh();
+        }
+    });
+    program.kill();
+    site.write("changed", "one twu");
+    File::options()
+        .write(true)
+        .open(site.path("in/changed"))
+        .and_then(|file| file.set_modified(written))
+        .expect("a time");
+    let told = site.run("out").ended(1);
+    assert!(told.contains("failed: changed: changed while it was ingested"), "{told}");
+    let names = begun(&site, journal.lines.len());
+    assert_eq!(names, [SUMMARY, "write", "write"], "only what was not recorded ran again");
+    assert!(site.path("out/files/kept.json").exists() && !site.path("out/files/changed.json").exists());
+    site.run("out").ended(0);
+    let result = fs::read_to_string(site.path("out/files/changed.json")).expect("a result");
+    assert_eq!(value(&result)["commonest"][1]["word"], "twu");
+}

@@ -26,7 +26,7 @@ const SEED: u64 = 20;
 const PAUSE: u64 = 4;
 
 /// The same where the summary is to be met while it is written.
-const LONG_PAUSE: u64 = 250;
+const LONG_PAUSE: u64 = 1_000;
 
 /// Between two looks at the ledger.
 const LOOK: Duration = Duration::from_millis(1);
