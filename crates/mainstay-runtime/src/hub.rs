@@ -14,6 +14,8 @@ use crate::shared::Shared;
 
 /// Interval at which a waited-for workflow is looked at when no hint comes.
 const POLL: Duration = Duration::from_secs(1);
+/// The same for one that runs here, should nobody tell.
+const HERE: Duration = Duration::from_secs(60);
 /// Interval at which running executions are looked at for a cancellation whose hint was lost.
 const CHECK: Duration = Duration::from_secs(5);
 /// What each read of such a look puts off the next one by: many executions cost no more than a read a second.
@@ -66,6 +68,15 @@ impl State {
         if let Some(waited) = self.waiting.get_mut(id)
             && waited.due > due
         {
+            self.due.remove(&(waited.due, id.clone()));
+            waited.due = due;
+            self.due.insert((due, id.clone()));
+        }
+    }
+
+    /// Reads a waited-for workflow at `due`, not before.
+    fn put_off(&mut self, id: &WorkflowId, due: Monotonic) {
+        if let Some(waited) = self.waiting.get_mut(id) {
             self.due.remove(&(waited.due, id.clone()));
             waited.due = due;
             self.due.insert((due, id.clone()));
@@ -133,6 +144,32 @@ impl Hub {
         receiver.await.ok()
     }
 
+    /// Puts the next read of a workflow that runs here far off: its end is told, and that it left is too.
+    fn leave_to_its_end(&self, shared: &Shared, id: &WorkflowId, now: Monotonic) -> bool {
+        if shared.running_here(id).is_none() {
+            return false;
+        }
+        self.lock().put_off(id, now + HERE);
+        // Looked at again: what has left in between has told so before it was put off.
+        let runs = shared.running_here(id).is_some();
+        if !runs {
+            self.hasten(id, now + POLL);
+        }
+        runs
+    }
+
+    /// An execution has left this process; a waiter that is not told yet needs a read.
+    pub(crate) fn left(&self, id: &WorkflowId, now: Monotonic) {
+        let waited = {
+            let mut state = self.lock();
+            state.hasten(id, now);
+            state.waiting.contains_key(id)
+        };
+        if waited {
+            self.nudge.notify_one();
+        }
+    }
+
     fn hasten(&self, id: &WorkflowId, due: Monotonic) {
         self.lock().hasten(id, due);
     }
@@ -178,7 +215,7 @@ pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, en
         let now = env.monotonic();
         let (due, next) = hub.lock().take_due(now);
         if !due.is_empty() {
-            let foreign: Vec<_> = due.into_iter().filter(|id| shared.running_here(id).is_none()).collect();
+            let foreign: Vec<_> = due.into_iter().filter(|id| !hub.leave_to_its_end(&shared, id, now)).collect();
             if !foreign.is_empty() {
                 read(&hub, &store, &env, &foreign).await;
             }

@@ -99,6 +99,9 @@ impl Shared {
             let own = running.get(&exec.id).is_some_and(|other| other.serial == exec.serial);
             own.then(|| running.remove(&exec.id)).flatten()
         };
+        if left.is_some() {
+            self.hub.left(&exec.id, self.env.monotonic());
+        }
         drop(left);
     }
 
