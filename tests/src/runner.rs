@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay::{Builder, Ctx, Engine, Queue, Registration, Result, Settings, Store};
+use mainstay::{Builder, Ctx, Engine, Queue, Registration, Result, Settings};
 use mainstay_env::Env;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::field::{Field, Visit};
