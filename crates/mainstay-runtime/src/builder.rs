@@ -367,13 +367,14 @@ impl Builder {
             queue.check(&app)?;
         }
         let mut config = Config::new(app.clone(), version.clone(), self.executor);
-        if let Some(most) = self.max_running {
-            config.max_running = most;
-        }
-        config.listen = self.listen;
         if let Some(change) = self.settings {
+            let named = config.clone();
             config = change(config);
+            // Who this is was said elsewhere, and holds for the runtime too.
+            (config.app, config.version, config.executor) = (named.app, named.version, named.executor);
         }
+        config.max_running = self.max_running.unwrap_or(config.max_running);
+        config.listen = self.listen.or(config.listen);
         config.check().map_err(|error| Error::refused(error.to_string()))?;
         let store = wrap::standard(self.store);
         if let VersionReply::Owned(owner) = store.version_register(&app, &version).await.map_err(Error::store)? {

@@ -214,9 +214,10 @@ impl Ctx {
         if let Some(step) = &scope.step {
             return match in_step {
                 InStep::Runs => Ok(true),
-                InStep::Refused => {
-                    Err(Error::refused(format!("{call} was called inside the step {:?}: call it in the body", step.name)))
-                }
+                InStep::Refused => Err(Error::refused(format!(
+                    "{call} was called inside the step {:?}: call it in the body",
+                    step.name
+                ))),
             };
         }
         if !Arc::ptr_eq(&scope.ctx.branch, &self.branch) {

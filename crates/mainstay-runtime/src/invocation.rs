@@ -177,9 +177,9 @@ impl<T: DeserializeOwned + Send + 'static> Invocation<Named<T>> {
     /// # }
     /// ```
     #[must_use]
-    pub fn arg<A: Serialize + ?Sized>(mut self, value: &A) -> Self {
+    pub fn arg<A: Serialize>(mut self, value: A) -> Self {
         if let Ok(args) = &mut self.args {
-            match codec::encode_raw(value) {
+            match codec::encode_raw(&value) {
                 Ok(raw) => args.push(raw),
                 Err(error) => self.args = Err(Error::bad_input(format!("argument {}: {error}", args.len()))),
             }

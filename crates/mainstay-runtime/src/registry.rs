@@ -6,9 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use mainstay_env::BoxFuture;
-use mainstay_store::{
-    Bounds, ClassName, CodecName, ConfigName, Payload, Registered, WorkflowName, WorkflowRow, wire,
-};
+use mainstay_store::{Bounds, ClassName, CodecName, ConfigName, Payload, Registered, WorkflowName, WorkflowRow, wire};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -44,7 +42,9 @@ impl Key {
         names.map_err(|error| Error::refused(error.to_string()))?;
         if self.name.as_str().starts_with(wire::RESERVED_PREFIX) {
             let prefix = wire::RESERVED_PREFIX;
-            return Err(Error::refused(format!("workflow {self}: names that begin with {prefix} are the engine's own")));
+            return Err(Error::refused(format!(
+                "workflow {self}: names that begin with {prefix} are the engine's own"
+            )));
         }
         Ok(())
     }

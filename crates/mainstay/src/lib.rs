@@ -193,6 +193,20 @@
 
 mod open;
 
+/// What [`Engine::executor_id`] gives: the name of the process, `~`, and a part that is new at every launch.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").executor("web-1").launch().await?;
+/// let executor: mainstay::ExecutorId = engine.executor_id();
+/// assert!(executor.as_str().starts_with("web-1~"));
+/// # engine.shutdown(std::time::Duration::from_secs(5)).await
+/// # }
+/// ```
+#[doc(inline)]
+pub use mainstay_runtime::ExecutorId;
 /// What [`Builder::settings`] changes: intervals, lease, batch.
 ///
 /// ```
@@ -254,6 +268,21 @@ pub use mainstay_runtime::Store;
 /// ```
 #[doc(inline)]
 pub use mainstay_runtime::WorkflowId;
+/// What [`Handle::row`] gives.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").function("nap", |_: Ctx| async { Ok(()) }).launch().await?;
+/// # let nap = engine.start(Invocation::named("nap")).id("nap-1").await?;
+/// let row: mainstay::WorkflowRow = nap.row().await?;
+/// assert_eq!((row.id.as_str(), row.name.as_str()), ("nap-1", "nap"));
+/// # engine.shutdown(std::time::Duration::from_secs(5)).await
+/// # }
+/// ```
+#[doc(inline)]
+pub use mainstay_runtime::WorkflowRow;
 #[doc(inline)]
 pub use mainstay_runtime::{
     Args, Attempt, Builder, Call, CallBody, Ctx, Engine, Error, ErrorKind, Finished, Handle, IntoRegistration,
@@ -276,7 +305,9 @@ pub use mainstay_macros::{step, workflow};
 /// assert_eq!(total(&[2, 3]).unwrap(), 5);
 /// ```
 pub mod prelude {
-    pub use crate::{Attempt, Ctx, Engine, Error, ErrorKind, Handle, Invocation, Queue, Result, Workflow};
+    pub use crate::{
+        Attempt, Call, Ctx, Engine, Error, ErrorKind, Handle, Invocation, Queue, Registration, Result, Status, Workflow,
+    };
 
     #[cfg(feature = "macros")]
     pub use crate::{step, workflow};

@@ -88,6 +88,8 @@ impl Error {
         let field = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<FieldError>());
         let message = match field {
             Some(field) => format!("{}: {field}", error.op()),
+            // What a backend lacks is a fixed word of the contract.
+            None if error.kind() == StoreKind::Unsupported => format!("store: {error}"),
             None => format!("store: {}: {}", error.op(), error.kind()),
         };
         let mut this = Self::made(kind, message);
