@@ -13,6 +13,7 @@ mod lifecycle;
 mod logs;
 mod outcomes;
 mod races;
+mod random;
 mod recovery;
 mod registration;
 mod retries;
