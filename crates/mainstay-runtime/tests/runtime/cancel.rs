@@ -234,6 +234,9 @@ fn a_workflow_set_aside_by_a_mismatch_is_resumed_after_the_right_code_is_deploye
     let told = world.failure("w")["message"].as_str().expect("text").to_owned();
     assert!(["position 0", "\"one\"", "\"renamed\"", "resume"].iter().all(|part| told.contains(part)), "{told}");
     assert!(world.row("w").completed_at.is_some());
+    // What is set aside can be cancelled too, and taken up again all the same.
+    world.run(wrong.handle_of::<u32>("w").cancel()).expect("cancel");
+    assert_eq!(world.status("w"), Status::Cancelled);
     world.run(wrong.shutdown(secs(1))).expect("shutdown");
     let right = world.launch(build("right", false));
     world.run(right.resume("w")).expect("resume");

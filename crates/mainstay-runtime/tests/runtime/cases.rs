@@ -6,7 +6,7 @@ use mainstay_runtime::{ErrorKind, Queue, Status};
 use mainstay_store::{Place, Submit, WriteExt};
 
 use crate::support::{Log, World};
-use crate::tools::{body, call, secs};
+use crate::tools::{Gone, body, call, secs};
 
 #[test]
 fn case_o06_a_late_owner_writes_neither_checkpoint_nor_outcome_over_a_finished_row() {
@@ -16,6 +16,7 @@ fn case_o06_a_late_owner_writes_neither_checkpoint_nor_outcome_over_a_finished_r
         let env = world.env(process);
         let work = body!(
             [log, env] | ctx | {
+                let _gone = Gone(log.clone(), process);
                 ctx.step("one", || async {
                     if process == "first" {
                         env.sleep(secs(120)).await;
@@ -37,11 +38,15 @@ fn case_o06_a_late_owner_writes_neither_checkpoint_nor_outcome_over_a_finished_r
     let second = world.launch(build(world.builder("second"), "second"));
     assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("result"), "second");
     let (row, steps) = (world.row("w"), world.steps("w"));
-    world.pass(secs(150));
+    // Its step is still on when it comes back: it finds its lease gone, and drops what it ran.
+    world.pass(secs(50));
+    assert_eq!(log.count("first"), 0);
     faults.stop();
-    world.pass(secs(60));
+    world.pass(secs(2));
+    assert_eq!(log.count("first"), 1);
+    world.pass(secs(150));
     assert_eq!((world.row("w"), world.steps("w")), (row, steps));
-    assert_eq!(log.all(), ["second one", "second two", "first one"]);
+    assert_eq!(log.all(), ["second one", "second two", "second", "first"]);
     assert_eq!(world.status("w"), Status::Success);
 }
 
@@ -57,7 +62,7 @@ fn case_o09_a_panic_frees_the_only_slot_of_its_queue_at_once() {
     let queue = Queue::new("jobs").concurrency(1).worker_concurrency(1);
     let engine = world.launch(world.builder("web").queue(queue).function("work", work));
     for n in 0..5_u64 {
-        world.run(engine.start(call::<u64>("work").arg(&n)).id(format!("w{n}")).queue("jobs")).expect("start");
+        world.run(engine.start(call::<u64>("work").arg(n)).id(format!("w{n}")).queue("jobs")).expect("start");
     }
     for n in 1..5 {
         assert_eq!(world.run(engine.handle_of::<u64>(format!("w{n}")).result()).expect("result"), n);
@@ -157,7 +162,7 @@ fn case_o36_a_row_that_does_not_decode_ends_and_the_hundred_behind_it_run() {
     world.run(async {
         store.submit(bad).await.expect("a submit");
         for n in 0..100_u64 {
-            engine.start(call::<u64>("work").arg(&n)).id(format!("w{n}")).queue("jobs").await.expect("start");
+            engine.start(call::<u64>("work").arg(n)).id(format!("w{n}")).queue("jobs").await.expect("start");
         }
     });
     let error = world.run(engine.handle_of::<u64>("bad").result()).expect_err("it does not decode");

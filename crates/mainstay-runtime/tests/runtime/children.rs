@@ -30,8 +30,8 @@ fn children_derive_their_ids_unless_one_is_set_and_know_their_parent() {
     let parent = body!(
         [] | ctx | {
             ctx.step("first", || async { Ok(()) }).await?;
-            let derived = ctx.start(call::<u64>("double").arg(&1)).await?;
-            let chosen = ctx.start(call::<u64>("double").arg(&2)).id("chosen").await?;
+            let derived = ctx.start(call::<u64>("double").arg(1)).await?;
+            let chosen = ctx.start(call::<u64>("double").arg(2)).id("chosen").await?;
             Ok((derived.id().to_string(), chosen.id().to_string()))
         }
     );
@@ -57,7 +57,7 @@ fn run_spends_a_position_for_the_start_and_one_for_the_result() {
     let log = Log::default();
     let parent = body!(
         [] | ctx | {
-            let sum = ctx.run(call::<u64>("double").arg(&1)).await? + ctx.run(call::<u64>("double").arg(&2)).await?;
+            let sum = ctx.run(call::<u64>("double").arg(1)).await? + ctx.run(call::<u64>("double").arg(2)).await?;
             ctx.step("last", || async { Ok(()) }).await?;
             Ok(sum)
         }
@@ -77,14 +77,14 @@ fn a_start_that_was_polled_starts_its_workflow_even_when_it_is_dropped() {
     let log = Log::default();
     let parent = body!(
         [] | ctx | {
-            let dropped = poll_once(ctx.start(call::<u64>("double").arg(&7)).id("by-a-body")).await;
+            let dropped = poll_once(ctx.start(call::<u64>("double").arg(7)).id("by-a-body")).await;
             assert!(dropped.is_none(), "a start needs the store");
             ctx.sleep(secs(1)).await?;
             Ok(())
         }
     );
     let engine = world.launch(children!(world, "web", log).function("parent", parent));
-    assert!(world.run(poll_once(engine.start(call::<u64>("double").arg(&8)).id("outside"))).is_none());
+    assert!(world.run(poll_once(engine.start(call::<u64>("double").arg(8)).id("outside"))).is_none());
     let handle = world.run(engine.start(call::<()>("parent")).id("p")).expect("start");
     world.run(handle.result()).expect("the parent");
     for id in ["outside", "by-a-body"] {
@@ -103,7 +103,7 @@ fn children_started_in_a_loop_run_beside_each_other() {
         [] | ctx | {
             let mut handles = Vec::new();
             for _ in 0..20 {
-                handles.push(ctx.start(call::<u64>("wait").arg(&10)).await?);
+                handles.push(ctx.start(call::<u64>("wait").arg(10)).await?);
             }
             let mut sum = 0;
             for handle in &handles {
@@ -127,10 +127,10 @@ fn a_recovered_parent_adopts_its_children_and_starts_none_twice() {
             [] | ctx | {
                 let mut handles = Vec::new();
                 for seconds in [5, 30] {
-                    handles.push(ctx.start(call::<u64>("wait").arg(&seconds)).queue("jobs").await?);
+                    handles.push(ctx.start(call::<u64>("wait").arg(seconds)).queue("jobs").await?);
                 }
                 // Never awaited, and recorded all the same.
-                ctx.start(call::<u64>("double").arg(&9)).await?;
+                ctx.start(call::<u64>("double").arg(9)).await?;
                 let mut ids = Vec::new();
                 for handle in &handles {
                     handle.result().await?;
@@ -162,8 +162,8 @@ fn a_start_that_joins_records_the_holder_and_replays_it_when_the_key_is_free_aga
     let build = |process: &str| {
         let parent = body!(
             [] | ctx | {
-                let joined = ctx.start(call::<u64>("wait").arg(&5)).queue("jobs").unique_or_join("key").await?;
-                let error = ctx.start(call::<u64>("wait").arg(&5)).queue("jobs").unique("key").await.expect_err("held");
+                let joined = ctx.start(call::<u64>("wait").arg(5)).queue("jobs").unique_or_join("key").await?;
+                let error = ctx.start(call::<u64>("wait").arg(5)).queue("jobs").unique("key").await.expect_err("held");
                 ctx.sleep(secs(20)).await?;
                 Ok((joined.id().to_string(), error.kind() == ErrorKind::Conflict))
             }
@@ -171,7 +171,7 @@ fn a_start_that_joins_records_the_holder_and_replays_it_when_the_key_is_free_aga
         children!(world, process, log).function("parent", parent)
     };
     let first = world.launch(build("first"));
-    world.run(first.start(call::<u64>("wait").arg(&5)).id("holder").queue("jobs").unique("key")).expect("start");
+    world.run(first.start(call::<u64>("wait").arg(5)).id("holder").queue("jobs").unique("key")).expect("start");
     world.run(first.start(call::<(String, bool)>("parent")).id("p")).expect("start");
     world.pass(secs(10));
     assert_eq!((world.status("holder"), world.status("p")), (Status::Success, Status::Pending));
@@ -194,11 +194,11 @@ fn a_start_in_a_step_needs_an_id_and_has_no_parent_and_a_run_is_refused_there() 
     let parent = body!(
         [] | ctx | {
             ctx.step("starts", || async {
-                let error = ctx.start(call::<u64>("double").arg(&1)).await.expect_err("no id");
+                let error = ctx.start(call::<u64>("double").arg(1)).await.expect_err("no id");
                 assert!(error.kind() == ErrorKind::Refused && error.message().contains(".id("), "{error:?}");
-                let error = ctx.run(call::<u64>("double").arg(&1)).await.expect_err("in a step");
+                let error = ctx.run(call::<u64>("double").arg(1)).await.expect_err("in a step");
                 assert!(error.kind() == ErrorKind::Refused && error.message().contains("starts"), "{error:?}");
-                let child = ctx.start(call::<u64>("double").arg(&4)).id("given").await?;
+                let child = ctx.start(call::<u64>("double").arg(4)).id("given").await?;
                 // A wait in a step is a part of the step.
                 child.result().await
             })
@@ -219,7 +219,7 @@ fn a_replayed_wait_reads_nothing_of_the_child() {
     let build = |process: &str| {
         let parent = body!(
             [] | ctx | {
-                let child = ctx.start(call::<u64>("double").arg(&3)).await?;
+                let child = ctx.start(call::<u64>("double").arg(3)).await?;
                 let value = child.result().await?;
                 ctx.sleep(secs(10)).await?;
                 Ok(value)
@@ -260,8 +260,8 @@ fn how_a_child_ends_is_the_parents_error_to_handle_and_is_recorded() {
         let parent = body!(
             [] | ctx | {
                 let failed = ctx.run(call::<()>("fails")).await.expect_err("an error");
-                let panicked = ctx.run(call::<()>("panics").arg(&true)).await.expect_err("a panic");
-                let cancelled = ctx.start(call::<u64>("wait").arg(&100)).timeout(secs(3)).await?;
+                let panicked = ctx.run(call::<()>("panics").arg(true)).await.expect_err("a panic");
+                let cancelled = ctx.start(call::<u64>("wait").arg(100)).timeout(secs(3)).await?;
                 let cancelled = cancelled.result().await.expect_err("cancelled");
                 ctx.sleep(secs(30)).await?;
                 Ok((failed.decode::<Short>(), format!("{:?}", panicked.kind()), format!("{:?}", cancelled.kind())))
@@ -287,18 +287,18 @@ fn code_that_starts_or_awaits_another_child_than_recorded_is_set_aside() {
         let log = Log::default();
         let build = |process: &str, new: bool| {
             let parent = body!([] |ctx, changed: String| {
-                let a = ctx.start(call::<u64>("double").arg(&1)).id("a").await?;
-                let b = ctx.start(call::<u64>("double").arg(&2)).id("b").await?;
+                let a = ctx.start(call::<u64>("double").arg(1)).id("a").await?;
+                let b = ctx.start(call::<u64>("double").arg(2)).id("b").await?;
                 if new && changed == "another awaited" { b.result().await? } else { a.result().await? };
                 if new && changed == "start over a step" {
-                    ctx.start(call::<u64>("double").arg(&3)).await?;
+                    ctx.start(call::<u64>("double").arg(3)).await?;
                 } else {
                     ctx.step("double", || async { Ok(()) }).await?;
                 }
                 if new && changed == "step over a start" {
                     ctx.step("double", || async { Ok(()) }).await?;
                 } else {
-                    ctx.start(call::<u64>("double").arg(&3)).id("c").await?;
+                    ctx.start(call::<u64>("double").arg(3)).id("c").await?;
                 }
                 ctx.sleep(secs(60)).await?;
                 Ok(())
@@ -324,13 +324,13 @@ fn a_start_that_cannot_be_is_an_error_of_the_start_alone() {
     let parent = body!(
         [] | ctx | {
             let unknown = ctx.start(call::<()>("nowhere")).await.expect_err("not registered");
-            let other = ctx.start(call::<()>("double").arg(&1)).id("taken").await.expect_err("of another function");
+            let other = ctx.start(call::<()>("double").arg(1)).id("taken").await.expect_err("of another function");
             ctx.start(call::<()>("nowhere")).id("elsewhere").queue("foreign").await?;
             Ok((format!("{:?}", unknown.kind()), format!("{:?}", other.kind())))
         }
     );
     let engine = world.launch(children!(world, "web", log).function("parent", parent));
-    world.run(engine.start(call::<u64>("wait").arg(&1)).id("taken")).expect("start");
+    world.run(engine.start(call::<u64>("wait").arg(1)).id("taken")).expect("start");
     let handle = world.run(engine.start(call::<(String, String)>("parent")).id("p")).expect("start");
     assert_eq!(world.run(handle.result()).expect("result"), ("Refused".to_owned(), "Conflict".to_owned()));
     assert_eq!(world.status("elsewhere"), Status::Enqueued, "another program may know it");

@@ -20,12 +20,14 @@ fn a_body_past_its_deadline_is_cancelled_and_one_within_it_is_not() {
             Ok(seconds)
         }),
     ));
-    let late = world.run(engine.start(call::<u64>("wait").arg(&60)).id("late").timeout(secs(10))).expect("start");
-    let early = world.run(engine.start(call::<u64>("wait").arg(&5)).id("early").timeout(secs(10))).expect("start");
+    let late = world.run(engine.start(call::<u64>("wait").arg(60)).id("late").timeout(secs(10))).expect("start");
+    let early = world.run(engine.start(call::<u64>("wait").arg(5)).id("early").timeout(secs(10))).expect("start");
     assert_eq!(world.run(early.result()).expect("within its time"), 5);
     assert_eq!(world.seconds(), 5);
     let error = world.run(late.result()).expect_err("past its time");
-    assert_eq!((error.kind(), world.seconds()), (ErrorKind::Cancelled, 10));
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    // The process that runs it watches the moment; a sweep of all rows would come later.
+    assert!(world.elapsed().as_millis().abs_diff(10_000) <= 20, "{:?}", world.elapsed());
     world.pass(secs(100));
     assert_eq!((world.status("late"), world.status("early")), (Status::Cancelled, Status::Success));
     assert_eq!(log.all(), ["after", "dropped", "dropped"]);
@@ -166,9 +168,9 @@ fn a_timeout_on_a_queue_becomes_a_deadline_when_its_row_is_claimed() {
     let wait = body!([] |ctx, seconds: u64| { ctx.sleep(secs(seconds)).await?; Ok(seconds) });
     let builder = world.builder("web").queue(Queue::new("jobs").worker_concurrency(1)).function("wait", wait);
     let engine = world.launch(builder);
-    let first = world.run(engine.start(call::<u64>("wait").arg(&100)).id("1").queue("jobs")).expect("start");
+    let first = world.run(engine.start(call::<u64>("wait").arg(100)).id("1").queue("jobs")).expect("start");
     world.pass(secs(1));
-    let start = |id: &str, seconds: u64| engine.start(call::<u64>("wait").arg(&seconds)).id(id).queue("jobs");
+    let start = |id: &str, seconds: u64| engine.start(call::<u64>("wait").arg(seconds)).id(id).queue("jobs");
     let second = world.run(start("2", 5).timeout(secs(10))).expect("start");
     let third = world.run(start("3", 20).timeout(secs(10))).expect("start");
     world.pass(secs(60));
@@ -188,11 +190,11 @@ fn a_child_inherits_replaces_or_declines_the_deadline_of_its_parent() {
     let wait = body!([] |ctx, seconds: u64| { ctx.sleep(secs(seconds)).await?; Ok(seconds) });
     let parent = body!(
         [] | ctx | {
-            ctx.start(call::<u64>("wait").arg(&100)).id("inherits").await?;
+            ctx.start(call::<u64>("wait").arg(100)).id("inherits").await?;
             // Nobody serves this queue: what is inherited is an instant, and holds while the row waits.
-            ctx.start(call::<u64>("wait").arg(&1)).id("queued").queue("unserved").await?;
-            ctx.start(call::<u64>("wait").arg(&100)).id("replaces").timeout(secs(20)).await?;
-            ctx.start(call::<u64>("wait").arg(&100)).id("declines").no_timeout().await?;
+            ctx.start(call::<u64>("wait").arg(1)).id("queued").queue("unserved").await?;
+            ctx.start(call::<u64>("wait").arg(100)).id("replaces").timeout(secs(20)).await?;
+            ctx.start(call::<u64>("wait").arg(100)).id("declines").no_timeout().await?;
             ctx.sleep(secs(100)).await?;
             Ok(())
         }
@@ -220,7 +222,7 @@ fn a_resumed_workflow_has_its_time_budget_anew() {
     let engine = world.launch(world.builder("web").function("wait", wait));
     for (id, seconds) in [("enough", 15_u64), ("too little", 100)] {
         let begun = world.elapsed();
-        let start = engine.start(call::<u64>("wait").arg(&seconds)).id(id).timeout(secs(10));
+        let start = engine.start(call::<u64>("wait").arg(seconds)).id(id).timeout(secs(10));
         let handle = world.run(start).expect("start");
         assert_eq!(world.run(handle.result()).expect_err("past its time").kind(), ErrorKind::Cancelled);
         world.run(engine.resume(id)).expect("resume");

@@ -68,7 +68,7 @@ fn a_panic_while_a_body_is_dropped_ends_in_error_and_not_the_process() {
     });
     let engine = world.launch(world.builder("web").function("traps", traps));
     for branch in [true, false] {
-        let handle = world.run(engine.start(call::<()>("traps").arg(&branch))).expect("start");
+        let handle = world.run(engine.start(call::<()>("traps").arg(branch))).expect("start");
         assert_eq!(world.run(handle.result()).expect_err("a panic").kind(), ErrorKind::Panic);
     }
     assert_eq!(engine.stats().running, 0);
@@ -246,7 +246,7 @@ fn lost_answers_at_any_rate_change_neither_numbers_nor_values() {
                             Ok(n)
                         })
                         .await?;
-                    sum += ctx.run(call::<u64>("double").arg(&n)).await?;
+                    sum += ctx.run(call::<u64>("double").arg(n)).await?;
                     ctx.sleep(secs(1)).await?;
                 }
                 Ok(sum)
@@ -342,11 +342,7 @@ fn values_are_handed_back_as_they_were_stored_on_the_first_run_too() {
                     .await
                     .expect_err("an error");
                 let source = error.downcast_ref::<std::io::Error>().is_some();
-                if ctx.attempt() == 1 {
-                    ctx.sleep(secs(20)).await?;
-                } else {
-                    ctx.sleep(secs(20)).await?;
-                }
+                ctx.sleep(secs(20)).await?;
                 Ok((half.kept, half.lost, source, error.message().to_owned()))
             }
         );
@@ -415,7 +411,7 @@ fn code_that_blocks_its_thread_is_named_once_an_execution() {
     {
         let id = format!("{place} {millis}");
         let ((), lines) = logged(|| {
-            let start = engine.start(call::<()>("blocks").arg(place).arg(&millis)).id(id.as_str());
+            let start = engine.start(call::<()>("blocks").arg(place).arg(millis)).id(id.as_str());
             world.run(async { start.await?.result().await }).expect("result");
         });
         let about: Vec<_> = lines.iter().filter(|line| line.text.contains("blocked its thread")).collect();
