@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use mainstay_store::StepName;
 
 use crate::ctx::Ctx;
+use crate::error::{Error, Result};
 
 thread_local! {
     static CURRENT: RefCell<Option<Scope>> = const { RefCell::new(None) };
@@ -55,6 +56,17 @@ impl Inside {
 /// What this thread polls now; nothing outside bodies.
 pub(crate) fn current() -> Option<Scope> {
     CURRENT.with_borrow(Clone::clone)
+}
+
+/// Refuses a call that was made in a step, or outside all bodies, and is awaited by a body: nothing would record it.
+pub(crate) fn no_body_awaits(call: &str) -> Result<()> {
+    let by_a_body = CURRENT.with_borrow(|scope| scope.as_ref().is_some_and(|scope| scope.step.is_none()));
+    if by_a_body {
+        return Err(Error::refused(format!(
+            "{call} was made inside a step or outside of bodies and awaited by a body"
+        )));
+    }
+    Ok(())
 }
 
 /// Runs `work` as code of `scope`, and whatever was polled before goes on afterwards, a panic included.

@@ -141,7 +141,10 @@ impl<T> Handle<T> {
         let (place, shared, id) = (self.place("handle.status", InStep::Runs), self.shared.clone(), self.id.clone());
         Call::new(async move {
             match place {
-                Use::Outside | Use::Body(Made::Inside) => Ran::Now(status(&shared, &id).await),
+                Use::Outside | Use::Body(Made::Inside) => match guard::no_body_awaits("handle.status") {
+                    Ok(()) => Ran::Now(status(&shared, &id).await),
+                    Err(error) => Ran::Now(Err(error)),
+                },
                 Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
                 Use::Body(Made::At(ctx, position)) => status_in_body(ctx, position, id).await,
             }
@@ -195,7 +198,10 @@ impl<T> Handle<T> {
         let (place, shared, id) = (self.place("handle.cancel", InStep::Runs), self.shared.clone(), self.id.clone());
         Call::new(async move {
             match place {
-                Use::Outside | Use::Body(Made::Inside) => Ran::Now(cancel_outside(&shared, &id).await),
+                Use::Outside | Use::Body(Made::Inside) => match guard::no_body_awaits("handle.cancel") {
+                    Ok(()) => Ran::Now(cancel_outside(&shared, &id).await),
+                    Err(error) => Ran::Now(Err(error)),
+                },
                 Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
                 Use::Body(Made::At(ctx, position)) => Ran::Now(cancel_in_body(&ctx, position, &id).await),
             }
@@ -256,7 +262,10 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
         Call::new(async move {
             match made {
                 Made::Refused(error) => Ran::Now(Err(error)),
-                Made::Inside => Ran::Now(handle.outside(limit.map(|limit| limit.duration)).await),
+                Made::Inside => match guard::no_body_awaits("handle.result") {
+                    Ok(()) => Ran::Now(handle.outside(limit.map(|limit| limit.duration)).await),
+                    Err(error) => Ran::Now(Err(error)),
+                },
                 Made::At(ctx, position) => handle.in_body(ctx, position, limit).await,
             }
         })

@@ -12,6 +12,7 @@ use crate::codec;
 use crate::ctx::{Ctx, InStep, Made};
 use crate::error::{Error, Result};
 use crate::execution::Wrote;
+use crate::guard;
 use crate::journal::{CallKind, Expect};
 
 /// Name of a race's row; its output is the index of the winner.
@@ -83,6 +84,7 @@ impl<'a, T: Send + 'a> Race<'a, T> {
         match made {
             Made::Refused(error) => Err(error),
             Made::Inside => {
+                guard::no_body_awaits("ctx.race")?;
                 let (index, ran) = first(&mut calls).await;
                 drop(calls);
                 match ran {

@@ -11,6 +11,7 @@ use crate::call::{Call, Ran, row};
 use crate::ctx::{Ctx, InStep, Made};
 use crate::error::{Error, Result};
 use crate::execution::Wrote;
+use crate::guard;
 use crate::journal::{CallKind, Expect};
 
 /// Name of a sleep's row.
@@ -75,7 +76,10 @@ impl Sleep {
         let Self { ctx, made, duration } = self;
         match made {
             Made::Refused(error) => return Ran::Now(Err(error)),
-            Made::Inside => ctx.shared().env.sleep(duration).await,
+            Made::Inside => match guard::no_body_awaits("ctx.sleep") {
+                Ok(()) => ctx.shared().env.sleep(duration).await,
+                Err(error) => return Ran::Now(Err(error)),
+            },
             Made::At(ctx, position) => {
                 let wake = record_wake(&ctx, position, duration).await;
                 let _waiting = ctx.exec.waiting();

@@ -461,6 +461,7 @@ async fn start_in_body<T: Send + 'static>(ctx: Ctx, made: Made, request: Result<
     match made {
         Made::Refused(error) => Err(error),
         Made::Inside => {
+            guard::no_body_awaits("ctx.start")?;
             let request = request?;
             if request.id.is_none() {
                 return Err(Error::refused(

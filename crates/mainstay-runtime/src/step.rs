@@ -288,9 +288,8 @@ impl<'a, T: Serialize + DeserializeOwned + Send + 'a> StepCall<'a, T> {
         match made {
             Made::Refused(error) => Ran::Now(Err(error)),
             Made::Inside => {
-                if guard::current().is_some_and(|scope| scope.step.is_none()) {
-                    let text = format!("the step {name:?} was made inside a step and awaited outside of it");
-                    return Ran::Now(Err(Error::refused(text)));
+                if let Err(error) = guard::no_body_awaits(&format!("the step {name:?}")) {
+                    return Ran::Now(Err(error));
                 }
                 let scope = Scope { ctx: ctx.clone(), step: nested };
                 Ran::Now(attempts(&ctx.shared().env, scope, &retry, body).await)

@@ -73,7 +73,7 @@ fn a_parent_awaits_children_that_derive_their_ids() {
             |ctx: Ctx, n: u64| async move {
                 let mut children = Vec::new();
                 for i in 0..n {
-                    children.push(ctx.start(Invocation::named("double").arg(&i).returning::<u64>()).await?);
+                    children.push(ctx.start(Invocation::named("double").arg(i).returning::<u64>()).await?);
                 }
                 let mut sum = 0;
                 for child in &children {
@@ -82,7 +82,7 @@ fn a_parent_awaits_children_that_derive_their_ids() {
                 Ok((sum, children[0].id().to_string()))
             },
         ));
-    let call = Invocation::named("sum").arg(&4_u64).returning::<(u64, String)>();
+    let call = Invocation::named("sum").arg(4_u64).returning::<(u64, String)>();
     let result = world.run(async { engine.start(call).id("p").await?.result().await });
     assert_eq!(result.expect("result"), (12, "p-0".to_owned()));
 }

@@ -220,7 +220,7 @@ fn a_shutdown_waits_for_what_runs_and_leaves_the_rest_to_others_from_where_it_wa
     let log = Log::default();
     let engine = working(&world, &log, "web");
     for (id, seconds) in [("short", 3_u64), ("long", 60)] {
-        world.run(engine.start(call::<u64>("work").arg(&seconds)).id(id)).expect("start");
+        world.run(engine.start(call::<u64>("work").arg(seconds)).id(id)).expect("start");
     }
     world.pass(secs(1));
     let waiter = engine.handle_of::<u64>("long");
@@ -258,11 +258,11 @@ fn what_comes_to_a_stopped_engine_is_refused_and_what_was_on_its_way_is_left_to_
         let log = Log::default();
         let engine = working(&world, &log, "web");
         // On its way when the shutdown begins: stored, or not; never half.
-        let start = engine.start(call::<u64>("work").arg(&0_u64)).id("late");
+        let start = engine.start(call::<u64>("work").arg(0_u64)).id("late");
         let late = world.run(poll_once(start));
         assert!(late.is_none());
         world.run(engine.shutdown(Duration::ZERO)).expect("shutdown");
-        let error = world.run(engine.start(call::<u64>("work").arg(&0_u64)).id("after")).expect_err("stopped");
+        let error = world.run(engine.start(call::<u64>("work").arg(0_u64)).id("after")).expect_err("stopped");
         assert_eq!(error.kind(), ErrorKind::Stopped);
         assert_eq!(
             world.run(engine.handle_of::<u64>("late").result()).expect_err("stopped").kind(),

@@ -11,6 +11,7 @@ mod first;
 mod handles;
 mod lifecycle;
 mod logs;
+mod misplaced;
 mod outcomes;
 mod races;
 mod random;

@@ -48,7 +48,7 @@ fn types_of_arguments_and_results_are_inferred() {
     let receipt = world.run(handle.result()).expect("result");
     assert_eq!(receipt, Receipt { item: "tea".to_owned(), cents: 21 });
     assert_eq!(world.run(engine.handle(Price { per_piece: 0 }, "w").result()).expect("result"), receipt);
-    let parent = Invocation::named("parent").arg(&[1, 2]).arg("tea").returning::<u64>();
+    let parent = Invocation::named("parent").arg([1, 2]).arg("tea").returning::<u64>();
     let handle = world.run(engine.start(parent)).expect("start");
     assert_eq!(world.run(handle.result()).expect("result"), 21);
 }

@@ -153,7 +153,7 @@ fn the_predicate_sees_the_source_and_stops_at_once() {
     });
     let engine = world.launch(world.builder("web").function("work", work));
     for (last_good, attempts) in [(0_u32, vec!["1"]), (2, vec!["1", "1", "2", "3"])] {
-        let handle = world.run(engine.start(call::<(String, usize)>("work").arg(&last_good))).expect("start");
+        let handle = world.run(engine.start(call::<(String, usize)>("work").arg(last_good))).expect("start");
         let (message, earlier) = world.run(handle.result()).expect("result");
         assert_eq!((message, earlier), (io::ErrorKind::NotFound.to_string(), last_good as usize));
         assert_eq!(log.all(), attempts);

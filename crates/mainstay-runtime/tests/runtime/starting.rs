@@ -46,7 +46,7 @@ fn output_error_and_steps_are_recorded_in_the_portable_form() {
     });
     let engine = world.launch(world.builder("web").function("work", work));
     for (id, good) in [("good", true), ("bad", false)] {
-        let handle = world.run(engine.start(call::<serde_json::Value>("work").arg(&good)).id(id)).expect("start");
+        let handle = world.run(engine.start(call::<serde_json::Value>("work").arg(good)).id(id)).expect("start");
         assert_eq!(world.run(handle.result()).is_ok(), good);
         let row = world.row(id);
         assert_eq!(row.codec.as_ref().map(|codec| codec.as_str()), Some("portable_json"));
@@ -144,7 +144,7 @@ fn starts_of_one_id_at_once_run_one_body_in_a_process_and_over_processes() {
         let (web, other) = (world.launch(build("web")), world.launch(build("other")));
         let starts = (0..12_u64).map(|n| {
             let engine = if n % 2 == 0 { &web } else { &other };
-            let start = engine.start(call::<u64>("work").arg(&n)).id("w");
+            let start = engine.start(call::<u64>("work").arg(n)).id("w");
             let start = if n % 3 == 0 { start.queue("jobs") } else { start };
             async move { start.await.expect("it joins").result().await.expect("result") }
         });
@@ -188,7 +188,7 @@ fn what_cannot_be_started_is_refused_before_anything_is_written() {
     let world = World::new(8);
     let work = body!([] |_ctx, _n: f64| { Ok(()) });
     let engine = world.launch(world.builder("web").queue(Queue::new("jobs")).function("work", work));
-    let start = || engine.start(call::<()>("work").arg(&1.0)).id("w");
+    let start = || engine.start(call::<()>("work").arg(1.0)).id("w");
     let refused = [
         ("not registered", engine.start(call::<()>("nobody")).id("w").into_future()),
         ("a reserved name", engine.start(call::<()>("DBOS.work")).id("w").queue("jobs").into_future()),
@@ -203,7 +203,7 @@ fn what_cannot_be_started_is_refused_before_anything_is_written() {
     for (what, start) in refused {
         assert_eq!(world.run(start).expect_err(what).kind(), ErrorKind::Refused, "{what}");
     }
-    let unencodable = engine.start(call::<()>("work").arg(&f64::INFINITY)).id("w");
+    let unencodable = engine.start(call::<()>("work").arg(f64::INFINITY)).id("w");
     assert_eq!(world.run(unencodable).expect_err("an input").kind(), ErrorKind::BadInput);
     assert!(world.memory.rows().is_empty());
     world.run(start()).expect("start");
