@@ -21,6 +21,7 @@ const SHRINKS: u32 = 400;
 
 /// Percent of the programs of a shard that must have met each thing: about half of what is met.
 const FLOORS: &[(&str, f64)] = &[
+    ("claim: more steps than it brings", 0.3),
     ("call: branch", 3e+01),
     ("call: cancel", 2e+01),
     ("call: delayed start", 7e+00),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mainstay_runtime::{Error, ErrorKind};
 use mainstay_store::{
-    Claimed, Committed, Effect, EffectReply, ExecutorId, Fence, Outcome, StepOutput, Unit, UnitReply, WorkflowId,
+    Claimed, Committed, Effect, EffectReply, ExecutorId, Fence, Outcome, StepOutput, Steps, Unit, UnitReply, WorkflowId,
 };
 
 use super::coverage::Met;
@@ -156,6 +156,11 @@ impl State {
                     self.violation(format!("{place:?} is recorded, and no body of it came to an end"));
                 }
                 self.committed.insert(place, attempt);
+                // In every race of a program the first is a step, made two positions before.
+                let by_step = row.name.as_str() == "DBOS.selectStep" && row.output == StepOutput::Value("0".into());
+                if by_step && !unit.steps.iter().any(|other| other.position.0 == row.position.0 - 2) {
+                    self.violation(format!("{id} at {}: the race is recorded without its winner", row.position));
+                }
             }
         }
         for (effect, reply) in unit.effects.iter().zip(effects) {
@@ -288,6 +293,7 @@ impl Ledger {
         let mut state = self.lock();
         for row in &claimed.rows {
             state.issued(&row.fence, row.row.attempts);
+            state.met.add("claim: more steps than it brings", u64::from(matches!(row.steps, Steps::Partial { .. })));
         }
         if !claimed.parked.is_empty() {
             state.violation(format!("a claim has parked {:?}", claimed.parked));

@@ -211,7 +211,7 @@ fn draw_op(rng: &Rng, budget: &mut Budget, depth: u32) -> Op {
     match rng.below(20) {
         0..=2 => Op::Step(draw_work(rng)),
         3 => match rng.below(3) {
-            0 => Op::Big(rng.between(60_000, 140_000) as usize),
+            0 => Op::Big(rng.between(100_000, 300_000) as usize),
             _ => Op::Step(draw_work(rng)),
         },
         4 => Op::Retry {

@@ -1,4 +1,4 @@
-//! Many workflows at once: ten thousand that sleep, and two thousand that another process waits for.
+//! Many workflows at once: ten thousand that sleep, two thousand that another process waits for, and one that moves there.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mainstay_env::{Clock, Env, Sim};
 use mainstay_memory::{Memory, Trouble};
 use mainstay_runtime::{Builder, Ctx, Engine, Invocation, Queue, Result};
-use mainstay_store::{Status, StoreClock};
+use mainstay_store::{ExecutorStore, Status, StoreClock, TakeOver, TakenOver};
 
 use super::ledger::Ledger;
 use super::link::{Calls, Linked};
@@ -19,7 +19,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Handles that another process awaits.
 const AWAITED: u64 = 2_000;
 /// Most memory of a process of this test, in MiB: some tens of KiB for each workflow.
-const MEMORY: u64 = 700;
+const MEMORY: u64 = 400;
 
 /// Processes over one store whose calls are counted.
 struct Crowd {
@@ -155,4 +155,33 @@ fn random_programs_two_thousand_foreign_workflows_are_awaited_by_few_reads() {
     // Eight batches a poll, a poll a second, and the reads before and after.
     let bound = 8 * (took.as_secs() + 3);
     assert!(reads >= 8 && reads <= bound, "{reads} reads, at most {bound}");
+}
+
+/// A wait for what ran here is read for again once it runs elsewhere, although no hint is heard.
+#[test]
+fn a_wait_follows_a_workflow_that_moves_to_another_process() {
+    let crowd = Crowd::new(Trouble::silent());
+    let nap = |ctx: Ctx, number: u64| async move {
+        ctx.sleep(MINUTE).await?;
+        Ok(number)
+    };
+    let web = crowd.launch(crowd.builder("web").0.function("nap", nap));
+    let worker = crowd.launch(crowd.builder("worker").0.function("nap", nap));
+    let call = Invocation::named("nap").arg(7_u64).returning::<u64>();
+    let handle = crowd.sim.block_on(web.start(call).id("w").into_future()).expect("start");
+    let waiting = crowd.sim.env("web").tasks().spawn("wait", handle.result().into_future());
+    // Some polls of the hub find it running here, and put the next one off.
+    crowd.sim.advance(Duration::from_secs(10));
+    let executor = web.executor_id();
+    let leases = crowd.sim.block_on(crowd.memory.lease_list(&"shop".into())).expect("leases").leases;
+    let lease = leases.into_iter().find(|lease| lease.executor == executor).expect("the lease of the first process");
+    let taken = crowd.sim.block_on(crowd.memory.lease_take_over(TakeOver::new(executor, lease.beat)));
+    assert!(taken.is_ok_and(|taken| matches!(taken, TakenOver::Rows { ids, .. } if ids.len() == 1)));
+    crowd.sim.advance(Duration::from_secs(5));
+    assert_eq!((web.stats().running, worker.stats().running), (0, 1), "it has moved");
+    let (told, _) = crowd.time(waiting);
+    assert_eq!(told.expect("the waiter lives").expect("a result"), 7);
+    let ended = crowd.memory.rows()[0].completed_at.expect("it has ended");
+    let late = crowd.sim.clock().now().since(ended);
+    assert!(late <= Duration::from_secs(2), "{late:?}");
 }
