@@ -36,7 +36,7 @@ async fn main() -> Result<()> {
 /// Starts every `CALLERS`th workflow and waits for its result, one after the other.
 async fn call(engine: Engine, queue: Option<&'static str>, caller: usize, count: usize) -> Result<()> {
     for n in (caller..count).step_by(CALLERS) {
-        let call = Invocation::named("noop").arg(&n).returning::<usize>();
+        let call = Invocation::named("noop").arg(n).returning::<usize>();
         let start = match queue {
             Some(queue) => engine.start(call).queue(queue),
             None => engine.start(call),
