@@ -312,3 +312,8 @@ pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::{step, workflow};
 }
+
+/// The program of the README is run like every other example.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
