@@ -1,9 +1,10 @@
 //! Branches: parts of a body that go on beside it.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use mainstay_env::BoxFuture;
@@ -45,6 +46,8 @@ pub struct Spawned<T> {
     block: Option<Block>,
     /// The branch itself while it lacks positions.
     held: Option<BoxFuture<'static, ()>>,
+    /// Set when the branch is refused after it was added: it is dropped at its next poll.
+    dropped: Arc<AtomicBool>,
 }
 
 /// The positions that a branch has taken from its parent: none while the usual number did not fit.
@@ -91,7 +94,14 @@ impl Ctx {
     {
         let exec = self.exec.clone();
         if let Err(error) = self.place("ctx.spawn", InStep::Refused) {
-            return Spawned { receiver: None, refused: Some(error), exec, block: None, held: None };
+            return Spawned {
+                receiver: None,
+                refused: Some(error),
+                exec,
+                block: None,
+                held: None,
+                dropped: Arc::default(),
+            };
         }
         let (from, to, refused) = match self.branch.take(POSITIONS) {
             Ok(from) => (from, from + POSITIONS, None),
@@ -102,10 +112,18 @@ impl Ctx {
         let scope = Scope { ctx: ctx.clone(), step: None };
         let (sender, receiver) = oneshot::channel();
         let body = Guarded::new(scope.clone(), guard::within(scope, || body(ctx)));
+        let dropped = Arc::new(AtomicBool::new(false));
+        let gone = dropped.clone();
         let branch: BoxFuture<'static, ()> = Box::pin(async move {
-            let result = body.await;
-            // An error means that nobody awaits the branch.
-            let _ = sender.send(result);
+            let mut body = body;
+            let polled = poll_fn(|cx| match gone.load(Ordering::Relaxed) {
+                true => Poll::Ready(None),
+                false => Pin::new(&mut body).poll(cx).map(Some),
+            });
+            if let Some(result) = polled.await {
+                // An error means that nobody awaits the branch.
+                let _ = sender.send(result);
+            }
         });
         let held = match refused {
             Some(_) => Some(branch),
@@ -115,7 +133,7 @@ impl Ctx {
             }
         };
         let block = Some(Block { parent: self.branch.clone(), own, from, to });
-        Spawned { receiver: Some(receiver), refused, exec, block, held }
+        Spawned { receiver: Some(receiver), refused, exec, block, held, dropped }
     }
 }
 
@@ -146,7 +164,7 @@ impl<T> Spawned<T> {
         let Some(Block { parent, own, from, to }) = &self.block else { return self };
         let wanted = i32::try_from(positions).ok().and_then(|count| from.checked_add(count));
         match wanted {
-            Some(wanted) if parent.resize(*to, wanted) => {
+            Some(wanted) if wanted >= own.next() && parent.resize(*to, wanted) => {
                 own.set_end(wanted);
                 if let Some(branch) = self.held.take() {
                     self.refused = None;
@@ -154,7 +172,10 @@ impl<T> Spawned<T> {
                 }
             }
             _ => {
-                let text = "positions of a branch: say it before the next call, and not more than are left";
+                let text = "positions of a branch: say it before the next call, not more than are left, and not fewer than \
+                            it has taken when it was made";
+                // It would go on beside a body that was told that it does not.
+                self.dropped.store(true, Ordering::Relaxed);
                 self.refused = Some(Error::refused(text.to_owned()));
             }
         }

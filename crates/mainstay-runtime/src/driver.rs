@@ -16,10 +16,9 @@ use mainstay_store::{CodecName, Input, Outcome, Payload, ReadSteps, Standing, St
 
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
-use crate::execution::{Execution, Stop, Wrote};
+use crate::execution::{Execution, Stop, Wrote, unacceptable};
 use crate::guard::{self, Scope};
 use crate::registry::Erased;
-use crate::shared::Shared;
 
 /// All that a driver needs besides the execution.
 pub(crate) struct Start {
@@ -40,20 +39,31 @@ enum End {
 }
 
 /// Keeps an execution in the table of running ones until it ends, in whatever way.
-struct Entry {
-    shared: Arc<Shared>,
+pub(crate) struct Entry {
     exec: Arc<Execution>,
+    polled: bool,
+}
+
+impl Entry {
+    pub(crate) fn new(exec: Arc<Execution>) -> Self {
+        Self { exec, polled: false }
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.shared.leave(&self.exec);
+        let shared = &self.exec.shared;
+        shared.leave(&self.exec);
+        if !self.polled {
+            shared.bodies_lost(&self.exec.id);
+        }
     }
 }
 
 /// Runs an execution to its end.
-pub(crate) async fn drive(exec: Arc<Execution>, start: Start) {
-    let entry = Entry { shared: exec.shared.clone(), exec: exec.clone() };
+pub(crate) async fn drive(mut entry: Entry, start: Start) {
+    entry.polled = true;
+    let exec = entry.exec.clone();
     let Start { body, input, codec, more, steps, slot } = start;
     // Asked once the table names this execution: whoever takes the row from it from now on finds it there.
     if !slot.is_current() {
@@ -171,8 +181,13 @@ impl Drive {
             Poll::Pending
         })
         .await;
-        // What the body holds may run code when it is dropped, which may panic like any other.
-        let dropped = catch_unwind(AssertUnwindSafe(move || drop(self)));
+        // What the body holds may run code when it is dropped, which may panic like any other. Branches that it made in its
+        // last poll hold the execution, which holds them.
+        let dropped = catch_unwind(AssertUnwindSafe(move || {
+            let exec = self.exec.clone();
+            drop(self);
+            drop(exec.close_branches());
+        }));
         match (dropped, end) {
             (Err(panic), End::Returned(_)) => End::Panicked(panic_text(&*panic)),
             (_, end) => end,
@@ -186,10 +201,16 @@ impl Drive {
             let began = self.exec.shared.env.monotonic();
             let polled = catch_unwind(AssertUnwindSafe(|| guard::within(scope, || self.body.as_mut().poll(cx))));
             self.exec.polled(began, None);
-            match polled {
-                Err(panic) => return Poll::Ready(End::Panicked(panic_text(&*panic))),
-                Ok(Poll::Ready(result)) => return Poll::Ready(End::Returned(result)),
-                Ok(Poll::Pending) => {}
+            let end = match polled {
+                Err(panic) => Some(End::Panicked(panic_text(&*panic))),
+                Ok(Poll::Ready(result)) => Some(End::Returned(result)),
+                Ok(Poll::Pending) => None,
+            };
+            if let Some(end) = end {
+                // A call that was given up while its sibling let the body return: what it said must not count.
+                let given_up = |stop: &Stop| matches!(stop, Stop::Parked(_) | Stop::GivenUp);
+                let stop = self.exec.stopped(cx.waker()).filter(given_up);
+                return Poll::Ready(stop.map_or(end, End::Stopped));
             }
             self.branches.extend(self.exec.new_branches());
             let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -264,17 +285,26 @@ async fn finish(exec: &Arc<Execution>, end: End) {
         }
     }
     exec.ending.store(true, Ordering::Relaxed);
-    let unit = Unit::by(&exec.fence).outcome(outcome.clone());
-    match exec.conclude(unit).await {
-        Some(Wrote::Done) => exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome)),
-        Some(Wrote::Invalid(error)) => {
-            let failure = exec.shared.record(&crate::execution::unacceptable(&error));
-            let outcome = Outcome::Error(failure);
-            if let Some(Wrote::Done) = exec.conclude(Unit::by(&exec.fence).outcome(outcome.clone())).await {
-                exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome));
+    write(exec, outcome).await;
+}
+
+/// Writes an outcome; one that no store takes becomes an error, and that one the reason to set the row aside.
+async fn write(exec: &Execution, outcome: Outcome) {
+    let mut next = Some(outcome);
+    while let Some(outcome) = next.take() {
+        match exec.conclude(Unit::by(&exec.fence).outcome(outcome.clone())).await {
+            Some(Wrote::Done) => exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome)),
+            Some(Wrote::Invalid(error)) => {
+                tracing::warn!(workflow = %exec.id, %error, "outcome refused by the store");
+                let failure = exec.shared.record(&unacceptable(&error));
+                next = match outcome {
+                    Outcome::Success(_) => Some(Outcome::Error(failure)),
+                    Outcome::Error(_) => Some(Outcome::Parked(failure)),
+                    Outcome::Cancelled | Outcome::Parked(_) => None,
+                };
             }
+            _ => {}
         }
-        _ => {}
     }
 }
 

@@ -295,7 +295,8 @@ impl Engine {
     /// Takes no more work, waits up to `limit` for what runs, and drops the rest, which stays as it was recorded and is
     /// continued by another process or the next launch.
     ///
-    /// Returns a few seconds after the limit even when the store hangs or a body blocks. Again it does nothing. Errors: `Refused` in a body.
+    /// Returns a few seconds after the limit even when the store hangs or a body blocks. A second call waits for the end of the
+    /// first; dropping the future does not take the shutdown back. Errors: `Refused` in a body.
     ///
     /// ```
     /// # use mainstay::prelude::*;
@@ -317,9 +318,18 @@ impl Engine {
             let own = &scope.ctx.exec.id;
             return Err(Error::refused(format!("engine.shutdown was called in the body of workflow {own}")));
         }
-        if self.shared.stopping.swap(true, Ordering::Relaxed) {
-            return Ok(());
+        if !self.shared.stopping.swap(true, Ordering::Relaxed) {
+            let engine = self.clone();
+            // A task of its own: a caller that gives up waiting does not leave it half done.
+            drop(self.shared.env.tasks().spawn("shutdown", async move { engine.stop(limit).await }));
         }
+        let mut stopped = self.shared.stopped.subscribe();
+        // An error means that the task was dropped with its environment: nothing runs any more.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+        Ok(())
+    }
+
+    async fn stop(&self, limit: Duration) {
         if let Some(dispatch) = self.shared.dispatch() {
             dispatch.shutdown(limit).await;
         }
@@ -333,7 +343,7 @@ impl Engine {
         self.tasks.close();
         self.tasks.abort_all();
         self.tasks.drain(env.deadline(GRACE)).await;
-        Ok(())
+        self.shared.stopped.send_replace(true);
     }
 }
 

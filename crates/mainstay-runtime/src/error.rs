@@ -9,6 +9,7 @@ mod std_error;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -292,10 +293,8 @@ impl Error {
     }
 
     /// The error of the last attempt, with those of the ones before.
-    pub(crate) fn after(mut self, earlier: Vec<Self>) -> Self {
-        let first = earlier.len().saturating_sub(record::MAX_EARLIER);
-        let line = |error: &Self| record::line(error.name(), error.message());
-        self.inner().earlier = earlier.iter().skip(first).map(line).collect();
+    pub(crate) fn after(mut self, earlier: Earlier) -> Self {
+        self.inner().earlier = earlier.0.into();
         self
     }
 
@@ -315,6 +314,19 @@ impl Error {
     /// The source and all beneath it.
     fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
         std::iter::successors(self.source(), |error| (*error).source()).take(MAX_CHAIN)
+    }
+}
+
+/// What the attempts of a step failed with so far; the latest alone, since a step may be tried for ever.
+#[derive(Default)]
+pub(crate) struct Earlier(VecDeque<String>);
+
+impl Earlier {
+    pub(crate) fn push(&mut self, error: &Error) {
+        if self.0.len() == record::MAX_EARLIER {
+            self.0.pop_front();
+        }
+        self.0.push_back(record::line(error.name(), error.message()));
     }
 }
 

@@ -81,6 +81,8 @@ struct State {
     stop: Option<Stop>,
     waker: Option<Waker>,
     branches: Vec<BoxFuture<'static, ()>>,
+    /// The body has ended: a branch that is still made is dropped.
+    closed: bool,
 }
 
 /// Counts a pending durable call, so that the driver knows what its body waits for.
@@ -230,12 +232,24 @@ impl Execution {
     pub(crate) fn add_branch(&self, branch: BoxFuture<'static, ()>) {
         let waker = {
             let mut state = lock(&self.state);
+            if state.closed {
+                drop(state);
+                drop(branch);
+                return;
+            }
             state.branches.push(branch);
             state.waker.clone()
         };
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// Gives the branches that were not taken yet; from now on every new one is dropped.
+    pub(crate) fn close_branches(&self) -> Vec<BoxFuture<'static, ()>> {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        std::mem::take(&mut state.branches)
     }
 
     /// Branches added since the last call.

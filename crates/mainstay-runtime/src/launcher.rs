@@ -1,5 +1,6 @@
 //! Where the queue engine and direct starts hand executions over.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use mainstay_queue::{Launcher, Slot, Work};
@@ -8,7 +9,7 @@ use mainstay_store::{
     WorkflowRow,
 };
 
-use crate::driver::{self, Start};
+use crate::driver::{self, Entry, Start};
 use crate::execution::{Execution, Stop};
 use crate::registry::{Erased, Key};
 use crate::shared::Shared;
@@ -98,6 +99,19 @@ impl Shared {
         }
         let start = Start { body, input, codec, more, steps, slot };
         // Nobody waits for the task: its end is the outcome, and the group owns it.
-        drop(self.bodies.spawn(format!("{}/{}", row.name, row.id), driver::drive(exec, start)));
+        let driving = driver::drive(Entry::new(exec), start);
+        drop(self.bodies.spawn(format!("{}/{}", row.name, row.id), driving));
+    }
+
+    /// A body was dropped before its first poll: the caller's runtime has ended. Unless the engine stops too, it takes no more
+    /// work, which it could only give back again with an attempt lost.
+    pub(crate) fn bodies_lost(&self, id: &WorkflowId) {
+        let Some(dispatch) = self.dispatch().filter(|_| !self.is_stopping()) else { return };
+        if self.bodies_lost.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        tracing::error!(workflow = %id, "the runtime that launched the engine has ended: no more work is taken here");
+        let dispatch = dispatch.clone();
+        drop(self.env.tasks().spawn("stop claiming", async move { dispatch.stop_claiming().await }));
     }
 }

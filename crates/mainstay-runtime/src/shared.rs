@@ -9,6 +9,7 @@ use mainstay_queue::Dispatch;
 use mainstay_store::{AppName, Bounds, Payload, StepName, Store, VersionName, WorkflowId, wire};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use crate::codec::{self, Strictness};
 use crate::ctx::Ctx;
@@ -34,6 +35,10 @@ pub(crate) struct Shared {
     pub(crate) bodies: Tasks,
     pub(crate) serials: AtomicU64,
     pub(crate) stopping: AtomicBool,
+    /// Set once the caller's runtime has been seen to have ended.
+    pub(crate) bodies_lost: AtomicBool,
+    /// Set when a shutdown is through.
+    pub(crate) stopped: watch::Sender<bool>,
     dispatch: OnceLock<Dispatch>,
     running: Mutex<BTreeMap<WorkflowId, Arc<Execution>>>,
 }
@@ -68,6 +73,8 @@ impl Shared {
             bodies,
             serials: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
+            bodies_lost: AtomicBool::new(false),
+            stopped: watch::Sender::new(false),
             dispatch: OnceLock::new(),
             running: Mutex::default(),
         })

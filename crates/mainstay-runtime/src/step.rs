@@ -15,7 +15,7 @@ use crate::attempt::{Attempt, Body, CallBody, StepBody, Watching};
 use crate::call::{Call, Ran, Row, replayed, row};
 use crate::codec::{self, DecodeError};
 use crate::ctx::{self, Ctx, Made};
-use crate::error::{Error, Result};
+use crate::error::{Earlier, Error, Result};
 use crate::guard::{self, Guarded, Inside, Scope};
 use crate::journal::{CallKind, Expect};
 use crate::retry::Retry;
@@ -336,7 +336,7 @@ pub(crate) fn read<T: DeserializeOwned>(result: &StepResult) -> Result<Result<T>
 
 /// Runs attempts until one succeeds or no more is allowed.
 async fn attempts<T>(env: &Env, scope: Scope, retry: &Retry, mut body: Body<'_, T>) -> Result<T> {
-    let mut earlier = Vec::new();
+    let mut earlier = Earlier::default();
     for number in 1.. {
         let error = match attempt(env, &scope, retry, number, &mut body).await {
             Ok(value) => return Ok(value),
@@ -348,7 +348,7 @@ async fn attempts<T>(env: &Env, scope: Scope, retry: &Retry, mut body: Body<'_, 
         let wait = retry.jittered(number, env.rng());
         let step = scope.step.as_ref().map(|step| &step.name);
         tracing::debug!(?step, attempt = number, ?wait, error = %error, "step failed, tried again");
-        earlier.push(error);
+        earlier.push(&error);
         env.sleep(wait).await;
     }
     Err(Error::bug("no attempt is left".to_owned()))
