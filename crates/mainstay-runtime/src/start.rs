@@ -1,5 +1,6 @@
 //! Starting workflows: options, the request, and what the store makes of it.
 
+mod child;
 mod options;
 
 use std::fmt;
@@ -11,20 +12,16 @@ use mainstay_env::{BoxFuture, Timestamp};
 use mainstay_queue::{Begun, Slot};
 use mainstay_store::{
     AppName, Created, Effect, EffectReply, Joining, OnExisting, PartitionKey, Payload, Place, Position, QueueName,
-    Refusal, Status, StepOutput, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId,
-    WorkflowRow, wire,
+    Refusal, Status, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId, WorkflowRow, wire,
 };
 use tokio::sync::oneshot;
 
-use crate::call::{Call, Ran, row};
 use crate::codec::{self, Strictness};
 use crate::ctx::{Ctx, InStep, Made};
 use crate::error::{Error, Result};
-use crate::execution::{Wrote, unacceptable};
 use crate::guard;
 use crate::handle::Handle;
 use crate::invocation::{Invocation, Target};
-use crate::journal::{CallKind, Expect};
 use crate::launcher::Begin;
 use crate::recorder::{Answer, Patience};
 use crate::registry::Key;
@@ -56,6 +53,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 #[must_use = "a start does nothing until it is awaited"]
 pub struct Start<W: Target> {
     from: Origin,
+    key: Key,
     request: Result<Request>,
     target: std::marker::PhantomData<fn() -> W>,
 }
@@ -86,11 +84,9 @@ struct Request {
 }
 
 impl Request {
-    fn of<W: Target>(invocation: Invocation<W>) -> Result<Self> {
-        let Invocation { name, class, instance, .. } = &invocation;
-        let key = Key { name: name.clone(), class: class.clone(), instance: instance.clone() };
+    fn of<W: Target>(key: &Key, invocation: Invocation<W>) -> Result<Self> {
         Ok(Self {
-            key,
+            key: key.clone(),
             input: invocation.input()?,
             id: None,
             queue: None,
@@ -171,15 +167,22 @@ impl Request {
 
 impl<W: Target> Start<W> {
     pub(crate) fn by_engine(shared: &Arc<Shared>, invocation: Invocation<W>) -> Self {
-        let request = match guard::current() {
-            Some(scope) => Err(Error::refused(format!(
+        let mut start = Self::new(Origin::Engine(shared.clone()), invocation);
+        if let Some(scope) = guard::current() {
+            start.request = Err(Error::refused(format!(
                 "engine.start was called in the body of workflow {}, where it would start again in every execution: use \
                  ctx.start",
                 scope.ctx.exec.id
-            ))),
-            None => Request::of(invocation),
-        };
-        Self { from: Origin::Engine(shared.clone()), request, target: std::marker::PhantomData }
+            )));
+        }
+        start
+    }
+
+    fn new(from: Origin, invocation: Invocation<W>) -> Self {
+        let Invocation { name, class, instance, .. } = &invocation;
+        let key = Key { name: name.clone(), class: class.clone(), instance: instance.clone() };
+        let request = Request::of(&key, invocation);
+        Self { from, key, request, target: std::marker::PhantomData }
     }
 
     fn set(mut self, change: impl FnOnce(&mut Request)) -> Self {
@@ -200,7 +203,7 @@ impl<W: Target> Start<W> {
                 let id = start_outside(&shared, request).await?;
                 Ok(Handle::new(shared, id, None))
             }
-            Origin::Body { ctx, made } => start_in_body(ctx, made, self.request).await,
+            Origin::Body { ctx, made } => child::start_in_body(ctx, made, self.key, self.request).await,
         }
     }
 }
@@ -210,15 +213,13 @@ impl<W: Target> IntoFuture for Start<W> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { from, request, .. } = self;
-        Box::pin(Start::<W> { from, request, target: std::marker::PhantomData }.run())
+        Box::pin(self.run())
     }
 }
 
 impl<W: Target> fmt::Debug for Start<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.request.as_ref().ok().map(|request| request.key.to_string());
-        f.debug_struct("Start").field("workflow", &name).finish_non_exhaustive()
+        f.debug_struct("Start").field("workflow", &format_args!("{}", self.key)).finish_non_exhaustive()
     }
 }
 
@@ -342,8 +343,7 @@ impl Ctx {
     /// ```
     pub fn start<W: Target>(&self, invocation: Invocation<W>) -> Start<W> {
         let made = self.make("ctx.start", 1, InStep::Runs);
-        let request = Request::of(invocation);
-        Start { from: Origin::Body { ctx: self.clone(), made }, request, target: std::marker::PhantomData }
+        Start::new(Origin::Body { ctx: self.clone(), made }, invocation)
     }
 
     /// Starts a child and waits for its result: the same as `ctx.start(..).await?.result().await`.
@@ -374,9 +374,8 @@ impl Ctx {
             Made::Inside => (Made::Inside, Made::Inside),
             Made::Refused(error) => (Made::Refused(error.clone()), Made::Refused(error)),
         };
-        let request = Request::of(invocation);
         let from = Origin::Body { ctx: self.clone(), made: start };
-        Run { start: Start { from, request, target: std::marker::PhantomData }, result }
+        Run { start: Start::new(from, invocation), result }
     }
 }
 
@@ -453,123 +452,6 @@ impl<W: Target> IntoFuture for Run<W> {
 impl<W: Target> fmt::Debug for Run<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("start", &self.start).finish_non_exhaustive()
-    }
-}
-
-async fn start_in_body<T: Send + 'static>(ctx: Ctx, made: Made, request: Result<Request>) -> Result<Handle<T>> {
-    let shared = ctx.shared().clone();
-    match made {
-        Made::Refused(error) => Err(error),
-        Made::Inside => {
-            guard::no_body_awaits("ctx.start")?;
-            let request = request?;
-            if request.id.is_none() {
-                return Err(Error::refused(
-                    "ctx.start was called inside a step without an id: the step may run again, so give it `.id(..)`"
-                        .to_owned(),
-                ));
-            }
-            request.check(&shared)?;
-            let id = start_outside(&shared, request).await?;
-            Ok(Handle::new(shared, id, None))
-        }
-        Made::At(ctx, position) => {
-            let request = request?;
-            request.check(&shared)?;
-            let call = Call::new(start_child(ctx.clone(), position, request));
-            let id = call.complete().await?;
-            Ok(Handle::new(shared, id, Some(ctx.exec.serial)))
-        }
-    }
-}
-
-/// Writes a child and the record of its start, and starts its body where it is to run here.
-async fn start_child(ctx: Ctx, position: Position, request: Request) -> Ran<WorkflowId> {
-    let exec = ctx.exec.clone();
-    let _busy = exec.busy();
-    let name: mainstay_store::StepName = request.key.name.as_str().into();
-    let expect = || Expect { position, name: &name, kind: CallKind::Start };
-    if let Some(recorded) = exec.ask(expect()).await {
-        return Ran::Now(child_of(&exec.shared, recorded));
-    }
-    let shared = &exec.shared;
-    let id = request.id.clone().unwrap_or_else(|| format!("{}-{position}", exec.id).into());
-    let token = Token::new(shared.env.ids().uuid());
-    let (mut place, mut slot) = request.place(shared, &id);
-    loop {
-        let mut submit = request.submit(shared, &id, &token, place);
-        submit.parent = Some(exec.id.clone());
-        if request.timeout.is_none() && !request.detached {
-            submit.deadline = exec.deadline.map(When::At);
-        }
-        let started = row(position, name.clone(), StepOutput::Nothing).child(id.clone());
-        let unit = Unit::by(&exec.fence).effect(submit).step(started);
-        let (for_launch, for_request, for_id) = (shared.clone(), request.clone(), id.clone());
-        // The launch hangs on the write and not on the body, which may drop the start meanwhile.
-        let begin = move |answer: &Answer| {
-            if let UnitReply::Done { effects } = &answer.reply
-                && let Some(EffectReply::Created(created)) = effects.first()
-            {
-                launch(&for_launch, &for_request, &for_id, created.clone(), slot, answer.now);
-            }
-        };
-        match exec.commit_and(unit, begin).await {
-            Wrote::Done => return Ran::Now(Ok(id)),
-            Wrote::Recorded(rows) => {
-                let recorded = exec.reread(expect(), rows).await;
-                return Ran::Now(child_of(shared, recorded));
-            }
-            Wrote::Refused(Refusal::Unleased(_)) => (place, slot) = (Place::queue(wire::INTERNAL_QUEUE), None),
-            Wrote::Refused(Refusal::Joined { holder }) => {
-                let joined = row(position, name.clone(), StepOutput::Nothing).child(holder.clone());
-                return record_start(&exec, joined, expect(), Ok(holder)).await;
-            }
-            Wrote::Refused(why) => {
-                let error = refused(&request.key, &why);
-                return failed_start(&exec, position, &name, &error).await;
-            }
-            Wrote::Invalid(error) => return failed_start(&exec, position, &name, &unacceptable(&error)).await,
-        }
-    }
-}
-
-async fn failed_start(
-    exec: &crate::execution::Execution,
-    position: Position,
-    name: &mainstay_store::StepName,
-    error: &Error,
-) -> Ran<WorkflowId> {
-    let payload = exec.shared.record(error);
-    let failed = row(position, name.clone(), StepOutput::Failure(payload.clone()));
-    let expect = Expect { position, name, kind: CallKind::Start };
-    record_start(exec, failed, expect, Err(Error::recorded(&payload))).await
-}
-
-/// Records a start that made no child of its own.
-async fn record_start(
-    exec: &crate::execution::Execution,
-    row: mainstay_store::StepRow,
-    expect: Expect<'_>,
-    result: Result<WorkflowId>,
-) -> Ran<WorkflowId> {
-    match exec.commit(Unit::by(&exec.fence).step(row)).await {
-        Wrote::Done => Ran::Now(result),
-        Wrote::Recorded(rows) => {
-            let recorded = exec.reread(expect, rows).await;
-            Ran::Now(child_of(&exec.shared, recorded))
-        }
-        Wrote::Refused(_) | Wrote::Invalid(_) => {
-            exec.park(Error::bug("the record of a start cannot be written".to_owned())).await
-        }
-    }
-}
-
-/// The child that a recorded start gave, or its error.
-fn child_of(_: &Shared, recorded: mainstay_store::RecordedStep) -> Result<WorkflowId> {
-    match (recorded.child, recorded.result) {
-        (Some(child), _) => Ok(child),
-        (None, mainstay_store::StepResult::Failure(payload)) => Err(Error::recorded(&payload)),
-        (None, _) => Err(Error::bug("a recorded start names no workflow".to_owned())),
     }
 }
 

@@ -1,0 +1,139 @@
+//! Starts in a body: asked of the journal first, recorded whatever comes of them.
+
+use mainstay_store::{
+    EffectReply, Place, Position, RecordedStep, Refusal, StepName, StepOutput, StepResult, StepRow, Token, Unit,
+    UnitReply, When, WorkflowId, wire,
+};
+
+use super::{Request, launch, refused, start_outside};
+use crate::call::{Call, Ran, row};
+use crate::ctx::{Ctx, Made};
+use crate::error::{Error, Result};
+use crate::execution::{Execution, Wrote, unacceptable};
+use crate::guard;
+use crate::handle::Handle;
+use crate::journal::{CallKind, Expect};
+use crate::recorder::Answer;
+use crate::registry::Key;
+
+pub(super) async fn start_in_body<T: Send + 'static>(
+    ctx: Ctx,
+    made: Made,
+    key: Key,
+    request: Result<Request>,
+) -> Result<Handle<T>> {
+    let shared = ctx.shared().clone();
+    match made {
+        Made::Refused(error) => Err(error),
+        Made::Inside => {
+            guard::no_body_awaits("ctx.start")?;
+            let request = request?;
+            if request.id.is_none() {
+                return Err(Error::refused(
+                    "ctx.start was called inside a step without an id: the step may run again, so give it `.id(..)`"
+                        .to_owned(),
+                ));
+            }
+            request.check(&shared)?;
+            let id = start_outside(&shared, request).await?;
+            Ok(Handle::new(shared, id, None))
+        }
+        Made::At(ctx, position) => {
+            // What no row can carry cannot be recorded, and is the same in every process.
+            key.check()?;
+            let serial = ctx.exec.serial;
+            let id = Call::new(start_child(ctx, position, key, request)).complete().await?;
+            Ok(Handle::new(shared, id, Some(serial)))
+        }
+    }
+}
+
+/// Writes a child and the record of its start, and starts its body where it is to run here.
+async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Request>) -> Ran<WorkflowId> {
+    let exec = ctx.exec.clone();
+    let _busy = exec.busy();
+    let name: StepName = key.name.as_str().into();
+    let expect = || Expect { position, name: &name, kind: CallKind::Start };
+    if let Some(recorded) = exec.ask(expect()).await {
+        return Ran::Now(child_of(recorded));
+    }
+    let shared = &exec.shared;
+    // Judged after the journal: what this process knows is not what the one knew that recorded the start.
+    let request = match request.and_then(|request| request.check(shared).map(|()| request)) {
+        Ok(request) => request,
+        Err(error) => return failed_start(&exec, position, &name, &error).await,
+    };
+    let id = request.id.clone().unwrap_or_else(|| format!("{}-{position}", exec.id).into());
+    let token = Token::new(shared.env.ids().uuid());
+    let (mut place, mut slot) = request.place(shared, &id);
+    loop {
+        let mut submit = request.submit(shared, &id, &token, place);
+        submit.parent = Some(exec.id.clone());
+        if request.timeout.is_none() && !request.detached {
+            submit.deadline = exec.deadline.map(When::At);
+        }
+        let started = row(position, name.clone(), StepOutput::Nothing).child(id.clone());
+        let unit = Unit::by(&exec.fence).effect(submit).step(started);
+        let (for_launch, for_request, for_id) = (shared.clone(), request.clone(), id.clone());
+        // The launch hangs on the write and not on the body, which may drop the start meanwhile.
+        let begin = move |answer: &Answer| {
+            if let UnitReply::Done { effects } = &answer.reply
+                && let Some(EffectReply::Created(created)) = effects.first()
+            {
+                launch(&for_launch, &for_request, &for_id, created.clone(), slot, answer.now);
+            }
+        };
+        match exec.commit_and(unit, begin).await {
+            Wrote::Done => return Ran::Now(Ok(id)),
+            Wrote::Recorded(rows) => {
+                let recorded = exec.reread(expect(), rows).await;
+                return Ran::Now(child_of(recorded));
+            }
+            Wrote::Refused(Refusal::Unleased(_)) => (place, slot) = (Place::queue(wire::INTERNAL_QUEUE), None),
+            Wrote::Refused(Refusal::Joined { holder }) => {
+                let joined = row(position, name.clone(), StepOutput::Nothing).child(holder.clone());
+                return record_start(&exec, joined, expect(), Ok(holder)).await;
+            }
+            Wrote::Refused(why) => {
+                let error = refused(&request.key, &why);
+                return failed_start(&exec, position, &name, &error).await;
+            }
+            Wrote::Invalid(error) => return failed_start(&exec, position, &name, &unacceptable(&error)).await,
+        }
+    }
+}
+
+async fn failed_start(exec: &Execution, position: Position, name: &StepName, error: &Error) -> Ran<WorkflowId> {
+    let payload = exec.shared.record(error);
+    let failed = row(position, name.clone(), StepOutput::Failure(payload.clone()));
+    let expect = Expect { position, name, kind: CallKind::Start };
+    record_start(exec, failed, expect, Err(Error::recorded(&payload))).await
+}
+
+/// Records a start that made no child of its own.
+async fn record_start(
+    exec: &Execution,
+    row: StepRow,
+    expect: Expect<'_>,
+    result: Result<WorkflowId>,
+) -> Ran<WorkflowId> {
+    match exec.commit(Unit::by(&exec.fence).step(row)).await {
+        Wrote::Done => Ran::Now(result),
+        Wrote::Recorded(rows) => {
+            let recorded = exec.reread(expect, rows).await;
+            Ran::Now(child_of(recorded))
+        }
+        Wrote::Refused(_) | Wrote::Invalid(_) => {
+            exec.park(Error::bug("the record of a start cannot be written".to_owned())).await
+        }
+    }
+}
+
+/// The child that a recorded start gave, or its error.
+fn child_of(recorded: RecordedStep) -> Result<WorkflowId> {
+    match (recorded.child, recorded.result) {
+        (Some(child), _) => Ok(child),
+        (None, StepResult::Failure(payload)) => Err(Error::recorded(&payload)),
+        (None, _) => Err(Error::bug("a recorded start names no workflow".to_owned())),
+    }
+}

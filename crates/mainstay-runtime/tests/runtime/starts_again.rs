@@ -1,0 +1,102 @@
+//! Starts that are made again: replayed by a process that knows other functions, or after their answer was lost.
+
+use mainstay_runtime::{Builder, ErrorKind};
+
+use crate::support::{Log, World};
+use crate::tools::{body, call, secs};
+
+/// A process whose parent notes how its start of a child came out, and whether it knows the child.
+fn parent_of(world: &World, log: &Log, process: &str, with_child: bool) -> Builder {
+    let parent = body!(
+        [log] | ctx | {
+            let started = ctx.start(call::<u32>("child")).await;
+            log.note(if started.is_ok() { "started" } else { "refused" });
+            ctx.step(if started.is_ok() { "good" } else { "bad" }, || async { Ok(()) }).await?;
+            ctx.sleep(secs(20)).await?;
+            match started {
+                Ok(child) => child.result().await,
+                Err(error) => Ok(u32::from(error.kind() == ErrorKind::Refused)),
+            }
+        }
+    );
+    let builder = world.builder(process).function("parent", parent);
+    if with_child { builder.function("child", body!([] | _ctx | { Ok(7_u32) })) } else { builder }
+}
+
+#[test]
+fn a_start_is_replayed_as_recorded_by_a_process_that_does_not_know_the_child() {
+    let world = World::new(1);
+    let log = Log::default();
+    let first = world.launch(parent_of(&world, &log, "first", true));
+    world.run(first.start(call::<u32>("parent")).id("p")).expect("start");
+    world.pass(secs(2));
+    world.sim.kill("first");
+    let second = world.launch(parent_of(&world, &log, "second", false));
+    assert_eq!(world.run(second.handle_of::<u32>("p").result()).expect("result"), 7);
+    assert_eq!(log.all(), ["started", "started"]);
+    assert_eq!(world.step_names("p"), ["child", "good", "DBOS.sleep", "DBOS.getResult"]);
+}
+
+#[test]
+fn a_refused_start_is_recorded_and_replayed_by_a_process_that_knows_the_child() {
+    let world = World::new(2);
+    let log = Log::default();
+    let first = world.launch(parent_of(&world, &log, "first", false));
+    world.run(first.start(call::<u32>("parent")).id("p")).expect("start");
+    world.pass(secs(2));
+    assert_eq!(world.step_names("p"), ["child", "bad", "DBOS.sleep"]);
+    world.sim.kill("first");
+    let second = world.launch(parent_of(&world, &log, "second", true));
+    assert_eq!(world.run(second.handle_of::<u32>("p").result()).expect("result"), 1);
+    assert_eq!(log.all(), ["refused", "refused"]);
+    assert!(world.find("p-0").is_none());
+}
+
+#[test]
+fn refusals_of_the_call_itself_are_recorded_at_its_position() {
+    let world = World::new(3);
+    let work = body!(
+        [] | ctx | {
+            let encoding = ctx.start(call::<u32>("child").arg(f64::NAN)).await.expect_err("no number");
+            let options = ctx.start(call::<u32>("child")).priority(1).await.expect_err("no queue");
+            let run = ctx.run(call::<u32>("child").arg(f64::NAN)).await.expect_err("no number");
+            ctx.step("after", || async { Ok(()) }).await?;
+            Ok([encoding, options, run].map(|error| format!("{:?}", error.kind())))
+        }
+    );
+    let child = body!([] | _ctx | { Ok(7_u32) });
+    let engine = world.launch(world.builder("web").function("work", work).function("child", child));
+    let handle = world.run(engine.start(call::<[String; 3]>("work")).id("w")).expect("start");
+    assert_eq!(world.run(handle.result()).expect("result"), ["BadInput", "Refused", "BadInput"]);
+    let rows: Vec<_> = world.steps("w").iter().map(|step| (step.position.0, step.name.to_string())).collect();
+    let expected = [(0, "child"), (1, "child"), (2, "child"), (4, "after")];
+    assert_eq!(rows, expected.map(|(position, name)| (position, name.to_owned())));
+}
+
+#[test]
+fn a_child_of_a_siblings_id_and_another_function_is_a_conflict_that_is_recorded() {
+    let world = World::new(4);
+    let log = Log::default();
+    let build = |process: &str| {
+        let work = body!(
+            [log] | ctx | {
+                ctx.start(call::<u32>("one")).id("sibling").await?;
+                let error = ctx.start(call::<u32>("two")).id("sibling").await.expect_err("taken");
+                log.note(format!("{:?}", error.kind()));
+                ctx.sleep(secs(20)).await?;
+                Ok(())
+            }
+        );
+        let builder = world.builder(process).function("work", work);
+        builder.function("one", body!([] | _ctx | { Ok(1_u32) })).function("two", body!([] | _ctx | { Ok(2_u32) }))
+    };
+    let first = world.launch(build("first"));
+    world.run(first.start(call::<()>("work")).id("w")).expect("start");
+    world.pass(secs(2));
+    assert_eq!(world.step_names("w"), ["one", "two", "DBOS.sleep"]);
+    world.sim.kill("first");
+    world.delete("sibling");
+    let second = world.launch(build("second"));
+    world.run(second.handle_of::<()>("w").result()).expect("result");
+    assert_eq!(log.all(), ["Conflict", "Conflict"]);
+}
