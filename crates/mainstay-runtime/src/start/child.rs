@@ -1,11 +1,14 @@
 //! Starts in a body: asked of the journal first, recorded whatever comes of them.
 
+use std::sync::Arc;
+
+use mainstay_queue::Slot;
 use mainstay_store::{
-    EffectReply, Place, Position, RecordedStep, Refusal, StepName, StepOutput, StepResult, StepRow, Token, Unit,
-    UnitReply, When, WorkflowId, wire,
+    EffectReply, Place, Position, RecordedStep, Refusal, StepName, StepOutput, StepResult, StepRow, StoreError, Submit,
+    Token, Unit, UnitReply, When, WorkflowId, wire,
 };
 
-use super::{Request, launch, refused, start_outside};
+use super::{Request, launch, refused, start_outside, submitted};
 use crate::call::{Call, Ran, row};
 use crate::ctx::{Ctx, Made};
 use crate::error::{Error, Result};
@@ -13,8 +16,9 @@ use crate::execution::{Execution, Wrote, unacceptable};
 use crate::guard;
 use crate::handle::Handle;
 use crate::journal::{CallKind, Expect};
-use crate::recorder::Answer;
+use crate::recorder::{Answer, Patience};
 use crate::registry::Key;
+use crate::shared::Shared;
 
 pub(super) async fn start_in_body<T: Send + 'static>(
     ctx: Ctx,
@@ -73,15 +77,22 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
             submit.deadline = exec.deadline.map(When::At);
         }
         let started = row(position, name.clone(), StepOutput::Nothing).child(id.clone());
+        let again = submit.clone();
         let unit = Unit::by(&exec.fence).effect(submit).step(started);
         let (for_launch, for_request, for_id) = (shared.clone(), request.clone(), id.clone());
         // The launch hangs on the write and not on the body, which may drop the start meanwhile.
-        let begin = move |answer: &Answer| {
-            if let UnitReply::Done { effects } = &answer.reply
-                && let Some(EffectReply::Created(created)) = effects.first()
-            {
-                launch(&for_launch, &for_request, &for_id, created.clone(), slot, answer.now);
+        let begin = move |answer: &Answer| match &answer.reply {
+            UnitReply::Done { effects } => {
+                if let Some(EffectReply::Created(created)) = effects.first() {
+                    launch(&for_launch, &for_request, &for_id, created.clone(), slot, answer.now);
+                }
             }
+            UnitReply::Recorded { rows } if rows.iter().any(|row| row.child.as_ref() == Some(&for_id)) => {
+                if let Some(slot) = slot {
+                    ask_again(for_launch, for_request, for_id, again, slot);
+                }
+            }
+            _ => {}
         };
         match exec.commit_and(unit, begin).await {
             Wrote::Done => return Ran::Now(Ok(id)),
@@ -101,6 +112,16 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
             Wrote::Invalid(error) => return failed_start(&exec, position, &name, &unacceptable(&error)).await,
         }
     }
+}
+
+/// Begins a child that was written by a unit whose answer was lost: a submit by its token is answered as the first time.
+fn ask_again(shared: Arc<Shared>, request: Request, id: WorkflowId, submit: Submit, slot: Slot) {
+    let (recorder, for_id) = (shared.recorder.clone(), id.clone());
+    let done = Box::new(move |answer: Result<Answer, StoreError>| {
+        // Where this fails too, the audit finds the row once the slot is gone.
+        drop(submitted(&shared, &request, &id, Some(slot), answer));
+    });
+    recorder.send(&for_id, Unit::new().effect(submit), Patience::Forever, done);
 }
 
 async fn failed_start(exec: &Execution, position: Position, name: &StepName, error: &Error) -> Ran<WorkflowId> {

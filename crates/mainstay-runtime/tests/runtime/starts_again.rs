@@ -1,6 +1,9 @@
 //! Starts that are made again: replayed by a process that knows other functions, or after their answer was lost.
 
-use mainstay_runtime::{Builder, ErrorKind};
+use std::sync::Arc;
+
+use mainstay_runtime::{Builder, Engine, ErrorKind, Registration};
+use mainstay_store::wrap::{FaultPlan, Faults, Rates, WithFaults};
 
 use crate::support::{Log, World};
 use crate::tools::{body, call, secs};
@@ -99,4 +102,35 @@ fn a_child_of_a_siblings_id_and_another_function_is_a_conflict_that_is_recorded(
     let second = world.launch(build("second"));
     world.run(second.handle_of::<()>("w").result()).expect("result");
     assert_eq!(log.all(), ["Conflict", "Conflict"]);
+}
+
+/// A builder whose store does what it is asked and loses the answer, half of the time.
+fn forgetful(world: &World, process: &str, seed: u64) -> (Builder, Faults) {
+    let plan = FaultPlan::new(seed).everywhere(Rates { after: 0.5, ..Rates::default() });
+    let (store, faults) = WithFaults::new(Arc::new(world.memory.attach(world.env(process))), plan);
+    faults.stop();
+    (Engine::builder(store).app("shop").executor(process), faults)
+}
+
+#[test]
+fn a_child_whose_starts_answer_was_lost_runs_at_once_with_its_first_attempt() {
+    for seed in 0..12 {
+        let world = World::new(seed);
+        let log = Log::default();
+        let (builder, faults) = forgetful(&world, "web", seed);
+        let child = body!(
+            [log] | ctx | {
+                log.note(format!("attempt {}", ctx.attempt()));
+                Ok(7_u32)
+            }
+        );
+        let parent = body!([] | ctx | { ctx.run(call::<u32>("child")).await });
+        let builder =
+            builder.function("parent", parent).register(Registration::function("child", child).max_attempts(1));
+        let engine = world.launch(builder);
+        faults.start();
+        let handle = world.run(engine.start(call::<u32>("parent")).id("p")).expect("start");
+        assert_eq!(world.run(handle.result()).expect("result"), 7, "seed {seed}");
+        assert_eq!(log.all(), ["attempt 1"], "seed {seed}");
+    }
 }
