@@ -114,6 +114,11 @@ impl Request {
             if self.partition.is_some() || self.delay.is_some() || self.dedup.is_some() || self.priority != 0 {
                 return refuse("partition, delay, priority and deduplication need a queue");
             }
+            let foreign_app = self.app.as_ref().is_some_and(|app| *app != shared.app);
+            let foreign_version = self.version.as_ref().is_some_and(|version| *version != shared.version);
+            if foreign_app || foreign_version {
+                return refuse("another application or version needs a queue, which its processes serve");
+            }
         }
         if self.priority < 0 {
             return refuse("priority is negative");

@@ -38,7 +38,7 @@ pub(super) async fn start_in_body<T: Send + 'static>(
                         .to_owned(),
                 ));
             }
-            request.check(&shared)?;
+            let request = judged(request, &ctx.exec)?;
             let id = start_outside(&shared, request).await?;
             Ok(Handle::new(shared, id, None))
         }
@@ -52,6 +52,15 @@ pub(super) async fn start_in_body<T: Send + 'static>(
     }
 }
 
+/// A request that may be made in this execution.
+fn judged(request: Request, exec: &Execution) -> Result<Request> {
+    request.check(&exec.shared)?;
+    if request.id.as_ref() == Some(&exec.id) {
+        return Err(Error::refused(format!("start of workflow {}: {} cannot start itself", request.key, exec.id)));
+    }
+    Ok(request)
+}
+
 /// Writes a child and the record of its start, and starts its body where it is to run here.
 async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Request>) -> Ran<WorkflowId> {
     let exec = ctx.exec.clone();
@@ -63,7 +72,7 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
     }
     let shared = &exec.shared;
     // Judged after the journal: what this process knows is not what the one knew that recorded the start.
-    let request = match request.and_then(|request| request.check(shared).map(|()| request)) {
+    let request = match request.and_then(|request| judged(request, &exec)) {
         Ok(request) => request,
         Err(error) => return failed_start(&exec, position, &name, &error).await,
     };

@@ -245,7 +245,8 @@ impl<W: Target> Start<W> {
 
     /// Names the application whose processes run it, for a workflow that is not registered here.
     ///
-    /// Without it such a workflow becomes that of the first application that claims it from its queue.
+    /// Without it such a workflow becomes that of the first application that claims it from its queue. Another than this
+    /// engine's own needs a queue.
     ///
     /// ```
     /// # use mainstay::prelude::*;
@@ -263,7 +264,8 @@ impl<W: Target> Start<W> {
         self.set(|request| request.app = Some(app.into()))
     }
 
-    /// Binds it to a version of the application; that of this process unless set, where it is registered here.
+    /// Binds it to a version of the application; that of this process unless set, where it is registered here. Another than
+    /// this engine's own needs a queue.
     ///
     /// ```
     /// # use mainstay::prelude::*;

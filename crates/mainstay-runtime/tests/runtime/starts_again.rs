@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainstay_runtime::{Builder, Engine, ErrorKind, Registration};
+use mainstay_runtime::{Builder, Engine, ErrorKind, Queue, Registration, Status};
 use mainstay_store::wrap::{FaultPlan, Faults, Rates, WithFaults};
 
 use crate::support::{Log, World};
@@ -133,4 +133,56 @@ fn a_child_whose_starts_answer_was_lost_runs_at_once_with_its_first_attempt() {
         assert_eq!(world.run(handle.result()).expect("result"), 7, "seed {seed}");
         assert_eq!(log.all(), ["attempt 1"], "seed {seed}");
     }
+}
+
+#[test]
+fn a_start_of_another_application_or_version_needs_a_queue() {
+    let world = World::new(5);
+    let work = body!([] | _ctx | { Ok(7_u32) });
+    let parent = body!(
+        [] | ctx | {
+            let error = ctx.start(call::<u32>("work")).app("billing").await.expect_err("another application");
+            Ok(error.kind() == ErrorKind::Refused)
+        }
+    );
+    let builder = world.builder("web").queue(Queue::new("jobs")).version("v1");
+    let engine = world.launch(builder.function("work", work).function("parent", parent));
+    let start = || engine.start(call::<u32>("work")).id("w");
+    for refused in [start().app("billing"), start().version("v9"), start().app("shop").version("v9")] {
+        assert_eq!(world.run(refused).expect_err("it would never be recovered").kind(), ErrorKind::Refused);
+    }
+    let parent = world.run(engine.start(call::<bool>("parent"))).expect("start");
+    assert!(world.run(parent.result()).expect("result"));
+    assert!(world.find("w").is_none());
+    let own = world.run(start().app("shop").version("v1")).expect("our own");
+    assert_eq!(world.run(own.result()).expect("result"), 7);
+    let queued = engine.start(call::<u32>("work")).id("q").queue("jobs").app("billing").version("v9");
+    world.run(queued).expect("for another program");
+    world.pass(secs(5));
+    assert_eq!(world.status("q"), Status::Enqueued);
+}
+
+#[test]
+fn a_workflow_cannot_start_itself() {
+    let world = World::new(6);
+    let work = body!(
+        [] | ctx | {
+            let own = ctx.workflow_id().clone();
+            let run = ctx.run(call::<u32>("work")).with(|start| start.id(own.clone())).await;
+            let start = ctx.start(call::<u32>("work")).id(own.clone()).await.map(drop);
+            let inside = ctx
+                .step("inside", || async {
+                    let inside = ctx.start(call::<u32>("work")).id(own.clone()).await;
+                    Ok(inside.is_err_and(|error| error.kind() == ErrorKind::Refused))
+                })
+                .await?;
+            let refused = |error: mainstay_runtime::Error| error.kind() == ErrorKind::Refused;
+            Ok(u32::from(run.is_err_and(refused)) + u32::from(start.is_err_and(refused)) + u32::from(inside))
+        }
+    );
+    let engine = world.launch(world.builder("web").function("work", work));
+    let handle = world.run(engine.start(call::<u32>("work")).id("w")).expect("start");
+    let result = world.run(handle.result().timeout(secs(600)));
+    assert_eq!(result.expect("it waits for itself"), 3);
+    assert_eq!(world.step_names("w"), ["work", "work", "inside"]);
 }
