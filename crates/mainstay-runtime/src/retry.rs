@@ -58,6 +58,9 @@ impl Retry {
 
     /// The wait after attempt `number`, before it is moved; a rate that is no number means the longest one.
     pub(crate) fn wait(&self, number: u32) -> Duration {
+        if self.backoff.is_zero() {
+            return Duration::ZERO;
+        }
         let exponent = i32::try_from(number.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.backoff.as_secs_f64() * self.rate.powi(exponent);
         Duration::try_from_secs_f64(seconds).unwrap_or(self.max_backoff).min(self.max_backoff)
@@ -92,6 +95,7 @@ mod tests {
         let waits: Vec<u64> = (1..=5).map(|number| retry.wait(number).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 5, 5]);
         assert_eq!(retry.wait(u32::MAX), retry.max_backoff);
+        assert_eq!(Retry { backoff: Duration::ZERO, ..retry.clone() }.wait(1_025), Duration::ZERO);
         for rate in [f64::NAN, f64::INFINITY, -3.0] {
             assert_eq!(Retry { rate, ..retry.clone() }.wait(2), retry.max_backoff, "{rate}");
         }

@@ -25,3 +25,4 @@ mod steps;
 mod support;
 mod tools;
 mod waits;
+mod watching;
