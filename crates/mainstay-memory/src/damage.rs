@@ -16,6 +16,8 @@ pub(crate) struct Damage {
     pub(crate) queues: BTreeSet<QueueName>,
     /// Workflows whose row a claim cannot read.
     pub(crate) rows: BTreeSet<WorkflowId>,
+    /// Workflows whose standing cannot be read.
+    pub(crate) standings: BTreeSet<WorkflowId>,
 }
 
 impl Damage {
@@ -40,6 +42,20 @@ impl Drop for Failing {
     }
 }
 
+/// A workflow whose standing cannot be read until this is dropped.
+#[derive(Debug)]
+#[must_use = "the standing can be read again when this is dropped"]
+pub struct Unreadable {
+    memory: Memory,
+    id: WorkflowId,
+}
+
+impl Drop for Unreadable {
+    fn drop(&mut self) {
+        self.memory.state().damage.standings.remove(&self.id);
+    }
+}
+
 impl Memory {
     /// For tests and tools: until the answer is dropped every call of this method answers an error of this kind, in every
     /// process. A call that is unavailable or times out is executed and its answer lost; of another kind nothing is done.
@@ -57,5 +73,13 @@ impl Memory {
     /// For tests and tools: makes an enqueued row unreadable for the next claim that meets it, which parks it.
     pub fn damage_row(&self, id: impl Into<WorkflowId>) {
         self.state().damage.rows.insert(id.into());
+    }
+
+    /// For tests and tools: until the answer is dropped every read of standings that asks for this workflow too answers
+    /// `Corrupt`.
+    pub fn damage_standing(&self, id: impl Into<WorkflowId>) -> Unreadable {
+        let id = id.into();
+        self.state().damage.standings.insert(id.clone());
+        Unreadable { memory: self.clone(), id }
     }
 }

@@ -31,7 +31,7 @@ mod tick;
 mod tools;
 mod trouble;
 
-pub use damage::Failing;
+pub use damage::{Failing, Unreadable};
 pub use history::{Flip, FlipKind};
 pub use memory::Memory;
 pub use trouble::Trouble;

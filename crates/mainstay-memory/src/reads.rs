@@ -15,7 +15,13 @@ fn unknown(op: &'static str) -> StoreError {
 #[async_trait]
 impl WorkflowStore for Memory {
     async fn workflow_standing(&self, ids: &[WorkflowId]) -> Result<Vec<Standing>> {
-        self.run("workflow_standing", |operation| Ok(ids.iter().map(|id| operation.state.standing(id)).collect())).await
+        self.run("workflow_standing", |operation| {
+            if ids.iter().any(|id| operation.state.damage.standings.contains(id)) {
+                return Err(StoreError::new(ErrorKind::Corrupt, "workflow_standing"));
+            }
+            Ok(ids.iter().map(|id| operation.state.standing(id)).collect())
+        })
+        .await
     }
 
     async fn workflow_rows(&self, ids: &[WorkflowId]) -> Result<Vec<Option<WorkflowRow>>> {

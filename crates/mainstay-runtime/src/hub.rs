@@ -1,15 +1,16 @@
 //! Waiting for workflows: one reader for all waiters of a process.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use mainstay_env::{Env, Monotonic};
-use mainstay_store::{Standing, Store, Subscription, Wakeup, WorkflowId};
+use mainstay_store::{ErrorKind, Standing, Status, Store, StoreError, Subscription, Wakeup, WorkflowId};
 use tokio::sync::{Notify, oneshot};
 
-use crate::execution::Stop;
+use crate::execution::{Execution, Stop};
 use crate::shared::Shared;
 
 /// Interval at which a waited-for workflow is looked at when no hint comes.
@@ -24,6 +25,10 @@ const CHECK_READ: Duration = Duration::from_secs(1);
 const BATCH: usize = 256;
 /// Wait after a failed read.
 const BACKOFF: Duration = Duration::from_millis(500);
+/// Wait before a row that cannot be read is read again; its waiters wait on, for somebody may mend it.
+const UNREADABLE: Duration = Duration::from_secs(60);
+/// Waiters of one workflow at which those that have gone are first looked for.
+const SWEEP: usize = 16;
 
 /// Tells waiters how their workflows ended.
 #[derive(Clone)]
@@ -43,6 +48,10 @@ struct State {
 struct Waited {
     waiters: Vec<oneshot::Sender<Standing>>,
     due: Monotonic,
+    /// How many waiters there may be before those that have gone are let go.
+    sweep: usize,
+    /// Set when it has been logged that the row cannot be read.
+    warned: bool,
 }
 
 impl State {
@@ -51,12 +60,16 @@ impl State {
         let (sender, receiver) = oneshot::channel();
         match self.waiting.get_mut(id) {
             Some(waited) => {
-                waited.waiters.retain(|waiter| !waiter.is_closed());
+                if waited.waiters.len() >= waited.sweep {
+                    waited.waiters.retain(|waiter| !waiter.is_closed());
+                    waited.sweep = SWEEP.max(2 * waited.waiters.len());
+                }
                 waited.waiters.push(sender);
             }
             None => {
                 self.due.insert((due, id.clone()));
-                self.waiting.insert(id.clone(), Waited { waiters: vec![sender], due });
+                let waited = Waited { waiters: vec![sender], due, sweep: SWEEP, warned: false };
+                self.waiting.insert(id.clone(), waited);
             }
         }
         self.hasten(id, due);
@@ -81,6 +94,12 @@ impl State {
             waited.due = due;
             self.due.insert((due, id.clone()));
         }
+    }
+
+    /// Reads a row that cannot be read again at `due`; gives whether that is to be logged.
+    fn unreadable(&mut self, id: &WorkflowId, due: Monotonic) -> bool {
+        self.put_off(id, due);
+        self.waiting.get_mut(id).is_some_and(|waited| !std::mem::replace(&mut waited.warned, true))
     }
 
     fn remove(&mut self, id: &WorkflowId) -> Option<Waited> {
@@ -146,12 +165,14 @@ impl Hub {
 
     /// Puts the next read of a workflow that runs here far off: its end is told, and that it left is too.
     fn leave_to_its_end(&self, shared: &Shared, id: &WorkflowId, now: Monotonic) -> bool {
-        if shared.running_here(id).is_none() {
+        // One that is ending may have told before its waiter came.
+        let tells = || shared.running_here(id).is_some_and(|exec| !exec.ending.load(Ordering::Relaxed));
+        if !tells() {
             return false;
         }
         self.lock().put_off(id, now + HERE);
         // Looked at again: what has left in between has told so before it was put off.
-        let runs = shared.running_here(id).is_some();
+        let runs = tells();
         if !runs {
             self.hasten(id, now + POLL);
         }
@@ -207,9 +228,20 @@ impl Hub {
     }
 }
 
+/// Lets every waiter go when the hub's task ends, in whatever way: nobody would tell them any more.
+struct Closing(Hub);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// The hub's task: reads what is due, and hears hints. It holds the engine's parts until a shutdown ends it, so that an
 /// engine works on whose last handle is dropped.
 pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, env: Env, mut hints: Subscription) {
+    let _closing = Closing(hub.clone());
+    let mut soonest_check = env.monotonic();
     let mut next_check = env.deadline(CHECK);
     loop {
         let now = env.monotonic();
@@ -223,7 +255,8 @@ pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, en
         }
         if now >= next_check {
             let reads = check_running(&shared, &store, None).await;
-            next_check = env.deadline(CHECK.max(CHECK_READ * reads));
+            soonest_check = env.deadline(CHECK_READ * reads);
+            next_check = soonest_check.max(env.deadline(CHECK));
             continue;
         }
         let until = next.map_or(next_check, |next| next.min(next_check));
@@ -246,7 +279,7 @@ pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, en
                 }
                 Wakeup::All => {
                     hub.hasten_all(now);
-                    next_check = now;
+                    next_check = soonest_check;
                 }
                 _ => {}
             }
@@ -258,38 +291,87 @@ pub(crate) async fn run(hub: Hub, shared: Arc<Shared>, store: Arc<dyn Store>, en
     }
 }
 
-async fn read(hub: &Hub, store: &Arc<dyn Store>, env: &Env, ids: &[WorkflowId]) {
-    match store.workflow_standing(ids).await {
-        Ok(standings) => {
-            for (id, standing) in ids.iter().zip(&standings) {
-                hub.settle(id, standing);
+/// What a look at rows came to.
+#[derive(Default)]
+struct Look {
+    standings: Vec<(WorkflowId, Standing)>,
+    unreadable: Vec<(WorkflowId, StoreError)>,
+    /// Why the rest was not read.
+    outage: Option<StoreError>,
+    reads: u32,
+}
+
+/// Whether an error is about a row that was asked for, and not about the store.
+pub(crate) fn is_unreadable(error: &StoreError) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Bug)
+}
+
+/// Reads how workflows stand, at once; in ever smaller parts where one of them cannot be read.
+async fn look(store: &Arc<dyn Store>, ids: &[WorkflowId]) -> Look {
+    let mut look = Look::default();
+    let mut parts = vec![ids];
+    while let Some(part) = parts.pop() {
+        look.reads += 1;
+        match (store.workflow_standing(part).await, part) {
+            (Ok(standings), _) => look.standings.extend(part.iter().cloned().zip(standings)),
+            (Err(error), _) if !is_unreadable(&error) => {
+                look.outage = Some(error);
+                break;
+            }
+            (Err(error), [id]) => look.unreadable.push((id.clone(), error)),
+            (Err(_), _) => {
+                let (left, right) = part.split_at(part.len() / 2);
+                parts.extend([right, left]);
             }
         }
-        Err(error) => {
-            tracing::debug!(%error, "reading waited-for workflows failed, tried again");
-            env.sleep(BACKOFF).await;
+    }
+    look
+}
+
+async fn read(hub: &Hub, store: &Arc<dyn Store>, env: &Env, ids: &[WorkflowId]) {
+    let look = look(store, ids).await;
+    for (id, standing) in &look.standings {
+        hub.settle(id, standing);
+    }
+    for (id, error) in &look.unreadable {
+        if hub.lock().unreadable(id, env.deadline(UNREADABLE)) {
+            tracing::warn!(workflow = %id, %error, "a waited-for workflow cannot be read, its waiters wait on");
         }
+    }
+    if let Some(error) = &look.outage {
+        tracing::debug!(%error, "reading waited-for workflows failed, tried again");
+        env.sleep(BACKOFF).await;
     }
 }
 
-/// Stops executions whose row has left them: those of the hints, or all. Answers how many reads that takes.
+/// Stops executions whose row has left them, and tells their waiters: those of the hints, or all. Answers how many reads
+/// that took.
 async fn check_running(shared: &Arc<Shared>, store: &Arc<dyn Store>, suspects: Option<Vec<WorkflowId>>) -> u32 {
     let running = match suspects {
         Some(ids) => ids.iter().filter_map(|id| shared.running_here(id)).collect(),
         None => shared.all_running(),
     };
-    let running: Vec<_> =
-        running.into_iter().filter(|exec| !exec.ending.load(std::sync::atomic::Ordering::Relaxed)).collect();
-    let reads = u32::try_from(running.len().div_ceil(BATCH)).unwrap_or(u32::MAX);
+    let running: Vec<_> = running.into_iter().filter(|exec| !exec.ending.load(Ordering::Relaxed)).collect();
+    let mut reads = 0;
     for batch in running.chunks(BATCH) {
         let ids: Vec<_> = batch.iter().map(|exec| exec.id.clone()).collect();
-        let Ok(standings) = store.workflow_standing(&ids).await else { return reads };
-        for (exec, standing) in batch.iter().zip(standings) {
-            let own = matches!(standing, Standing::Open(mainstay_store::Status::Pending));
-            if !own && !exec.ending.load(std::sync::atomic::Ordering::Relaxed) {
-                exec.stop(Stop::Superseded(standing));
+        let look = look(store, &ids).await;
+        reads += look.reads;
+        let execs: BTreeMap<_, _> = batch.iter().map(|exec| (&exec.id, exec)).collect();
+        for (id, standing) in look.standings {
+            let Some(exec) = execs.get(&id) else { continue };
+            if !matches!(standing, Standing::Open(Status::Pending)) {
+                // A body that blocks its thread would tell them too late.
+                shared.hub.settle(&id, &standing);
+                supersede(exec, standing);
             }
         }
     }
     reads
+}
+
+fn supersede(exec: &Execution, standing: Standing) {
+    if !exec.ending.load(Ordering::Relaxed) {
+        exec.stop(Stop::Superseded(standing));
+    }
 }

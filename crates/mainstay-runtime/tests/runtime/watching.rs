@@ -1,11 +1,121 @@
 //! What watches over workflows: waits for their ends, and looks at what runs here for rows that have left it.
 
+use std::future::IntoFuture;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mainstay_runtime::{Attempt, Error};
+use mainstay_env::{Env, block_on};
+use mainstay_memory::Memory;
+use mainstay_runtime::{Attempt, Builder, Engine, Error, ErrorKind};
+use mainstay_store::{Store, StoreClock};
+use tracing::Level;
 
-use crate::support::World;
+use crate::logs::{count, logged};
+use crate::support::{Log, World};
 use crate::tools::{body, call, secs};
+
+#[test]
+fn a_row_that_cannot_be_read_holds_up_no_other_wait() {
+    let world = World::silent(1);
+    let nap = body!(
+        [] | ctx | {
+            ctx.sleep(secs(5)).await?;
+            Ok(7_u32)
+        }
+    );
+    let runner = world.launch(world.builder("runner").function("nap", nap));
+    let watcher = world.launch(world.builder("watcher"));
+    for id in ["a", "bad", "z"] {
+        world.run(runner.start(call::<u32>("nap")).id(id)).expect("start");
+    }
+    let mended = world.memory.damage_standing("bad");
+    let ((), lines) = logged(|| {
+        let handles = ["a", "z"].map(|id| watcher.handle_of::<u32>(id));
+        let bad = watcher.handle_of::<u32>("bad");
+        let waits = async {
+            let all = futures_util::future::join(handles[0].result().into_future(), handles[1].result().into_future());
+            let bad = bad.result().timeout(secs(300));
+            futures_util::future::join(all, bad.into_future()).await
+        };
+        let ((a, z), bad) = world.run(waits);
+        assert_eq!((a.expect("a"), z.expect("z")), (7, 7));
+        assert_eq!(bad.expect_err("it cannot be read").kind(), ErrorKind::Timeout);
+    });
+    assert_eq!(count(&lines, Level::WARN, "cannot be read"), 1, "{lines:?}");
+    drop(mended);
+    assert_eq!(world.run(watcher.handle_of::<u32>("bad").result()).expect("mended"), 7);
+}
+
+#[test]
+fn a_row_that_cannot_be_read_hides_no_cancellation_of_another() {
+    let world = World::silent(2);
+    let log = Log::default();
+    let nap = body!(
+        [log] | ctx | {
+            let _gone = crate::tools::Gone(log.clone(), "dropped");
+            ctx.sleep(secs(500)).await?;
+            Ok(())
+        }
+    );
+    let engine = world.launch(world.builder("web").function("nap", nap));
+    for id in ["a", "bad", "z"] {
+        world.run(engine.start(call::<()>("nap")).id(id)).expect("start");
+    }
+    world.pass(secs(1));
+    let _damaged = world.memory.damage_standing("bad");
+    for id in ["a", "z"] {
+        world.run(engine.handle_of::<()>(id).cancel()).expect("cancel");
+    }
+    world.pass(secs(10));
+    assert_eq!(log.count("dropped"), 2);
+}
+
+/// An engine whose bodies run on a thread of their own, until `work` is through with it.
+fn beside<R: Send>(builder: Builder, work: impl FnOnce(Engine) -> R) -> R {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    std::thread::scope(|scope| {
+        let (send, launched) = std::sync::mpsc::channel();
+        let (done, over) = tokio::sync::oneshot::channel::<()>();
+        scope.spawn(move || {
+            runtime().block_on(async move {
+                send.send(builder.launch().await.expect("launch")).expect("the test waits");
+                // Ended by dropping the sender.
+                let _ = over.await;
+            });
+        });
+        let engine = launched.recv().expect("an engine");
+        let result = work(engine.clone());
+        runtime().block_on(engine.shutdown(secs(5))).expect("shutdown");
+        drop(done);
+        result
+    })
+}
+
+#[test]
+fn a_waiter_hears_of_a_cancellation_while_the_body_blocks_its_thread() {
+    let store: Arc<dyn Store> = Arc::new(Memory::open(Env::system("watching").expect("a system"), StoreClock::Server));
+    let (entered, began) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let block = body!(
+        [entered, released] | _ctx | {
+            entered.send(()).expect("the test waits");
+            // Ended by dropping the sender.
+            let _ = released.lock().expect("no panic").recv();
+            Ok(7_u32)
+        }
+    );
+    let result = beside(Engine::builder(store).app("shop").function("block", block), |engine| {
+        let handle = block_on(engine.start(call::<u32>("block")).id("w").into_future()).expect("start");
+        began.recv().expect("it blocks");
+        let wait = handle.result().timeout(secs(20));
+        let cancelled = async { handle.cancel().await.expect("cancel") };
+        let (result, ()) = block_on(futures_util::future::join(wait.into_future(), cancelled));
+        drop(release);
+        result
+    });
+    assert_eq!(result.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+}
 
 #[test]
 fn a_backoff_of_nothing_stays_nothing_however_many_attempts_fail() {
