@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mainstay_env::{BoxFuture, Monotonic, Timestamp};
 use mainstay_store::{
-    ErrorKind, Fence, FieldError, Position, RecordedStep, Refusal, Standing, StepName, StoreError, Unit, UnitReply,
-    WorkflowId, WorkflowName, WorkflowRow,
+    ErrorKind, ExecutorId, Fence, FieldError, Position, RecordedStep, Refusal, Standing, StepName, StoreError, Unit,
+    UnitReply, WorkflowId, WorkflowName, WorkflowRow,
 };
 
 use crate::error::Error;
@@ -61,6 +61,8 @@ pub(crate) struct Execution {
     pub(crate) name: WorkflowName,
     pub(crate) fence: Fence,
     pub(crate) attempts: u32,
+    /// Who held the row when it began.
+    executor: Option<ExecutorId>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) shared: Arc<Shared>,
     journal: Mutex<Journal>,
@@ -107,6 +109,7 @@ impl Execution {
             name: row.name.clone(),
             fence,
             attempts: row.attempts,
+            executor: row.executor.clone().or_else(|| shared.dispatch().map(mainstay_queue::Dispatch::executor)),
             deadline: row.deadline,
             shared: shared.clone(),
             journal: Mutex::new(Journal::new(steps)),
@@ -272,6 +275,11 @@ impl Execution {
     /// Whether everything that the body waits for is a durable wait.
     pub(crate) fn only_waits(&self) -> bool {
         self.waits.load(Ordering::Relaxed) > 0 && self.busy.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether a pending row is still this execution's, as far as its executor and its attempt tell.
+    pub(crate) fn holds(&self, row: &WorkflowRow) -> bool {
+        row.executor == self.executor && row.attempts == self.attempts
     }
 
     /// Warns, once an execution, of a poll of its code that began then and kept its thread for too long. The innermost poll

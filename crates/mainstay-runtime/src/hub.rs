@@ -358,16 +358,39 @@ async fn check_running(shared: &Arc<Shared>, store: &Arc<dyn Store>, suspects: O
         let look = look(store, &ids).await;
         reads += look.reads;
         let execs: BTreeMap<_, _> = batch.iter().map(|exec| (&exec.id, exec)).collect();
+        let mut pending = Vec::new();
         for (id, standing) in look.standings {
             let Some(exec) = execs.get(&id) else { continue };
-            if !matches!(standing, Standing::Open(Status::Pending)) {
+            if matches!(standing, Standing::Open(Status::Pending)) {
+                pending.push(*exec);
+            } else {
                 // A body that blocks its thread would tell them too late.
                 shared.hub.settle(&id, &standing);
                 supersede(exec, standing);
             }
         }
+        reads += check_holders(store, &pending).await;
     }
     reads
+}
+
+/// Stops executions whose pending row is another one's: it was cancelled, resumed and claimed between two looks.
+async fn check_holders(store: &Arc<dyn Store>, pending: &[&Arc<Execution>]) -> u32 {
+    if pending.is_empty() {
+        return 0;
+    }
+    let ids: Vec<_> = pending.iter().map(|exec| exec.id.clone()).collect();
+    match store.workflow_rows(&ids).await {
+        Ok(rows) => {
+            for (exec, row) in pending.iter().zip(rows) {
+                if row.is_some_and(|row| row.status == Status::Pending && !exec.holds(&row)) {
+                    supersede(exec, Standing::Open(Status::Pending));
+                }
+            }
+        }
+        Err(error) => tracing::debug!(%error, "reading who holds what runs here failed, tried again"),
+    }
+    1
 }
 
 fn supersede(exec: &Execution, standing: Standing) {

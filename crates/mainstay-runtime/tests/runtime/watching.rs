@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
 use mainstay_memory::Memory;
-use mainstay_runtime::{Attempt, Builder, Engine, Error, ErrorKind};
+use mainstay_runtime::{Attempt, Builder, Engine, Error, ErrorKind, Queue, Status};
 use mainstay_store::{Store, StoreClock};
 use tracing::Level;
 
@@ -115,6 +115,42 @@ fn a_waiter_hears_of_a_cancellation_while_the_body_blocks_its_thread() {
         result
     });
     assert_eq!(result.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn a_body_whose_row_was_taken_up_by_another_process_is_stopped_without_a_hint() {
+    for seed in 0..4 {
+        let world = World::silent(seed);
+        let build = |process: &str| {
+            let nap = body!(
+                [] | ctx | {
+                    ctx.sleep(secs(3_600)).await?;
+                    Ok(7_u32)
+                }
+            );
+            world.builder(process).queue(Queue::new("q").worker_concurrency(1)).function("nap", nap)
+        };
+        let first = world.launch(build("first"));
+        world.run(first.start(call::<u32>("nap")).id("w").queue("q")).expect("start");
+        world.until("it runs", || first.stats().running == 1);
+        // Only the second takes from the internal queue then.
+        let second = world.launch(build("second"));
+        let mut moved = false;
+        for _ in 0..20 {
+            world.run(second.handle_of::<u32>("w").cancel()).expect("cancel");
+            world.run(second.resume("w")).expect("resume");
+            world.until("it runs again", || world.status("w") == Status::Pending);
+            let owner = world.row("w").executor.expect("an owner");
+            if owner == second.executor_id() {
+                moved = true;
+                break;
+            }
+            world.pass(secs(6));
+        }
+        assert!(moved, "the second process never had the row");
+        world.pass(secs(12));
+        assert_eq!((first.stats().running, second.stats().running), (0, 1), "seed {seed}");
+    }
 }
 
 #[test]
