@@ -5,7 +5,9 @@ use std::future::{Future, IntoFuture};
 use std::sync::Arc;
 
 use mainstay_env::BoxFuture;
-use mainstay_store::{Position, RecordedStep, StepName, StepOutput, StepResult, StepRow, Unit, WorkflowId, wire};
+use mainstay_store::{
+    Effect, Position, RecordedStep, StepName, StepOutput, StepResult, StepRow, Unit, WorkflowId, wire,
+};
 
 use crate::codec::DecodeError;
 use crate::error::{Error, Result};
@@ -27,6 +29,8 @@ pub(crate) enum Ran<T> {
 pub(crate) struct Row<T> {
     pub(crate) exec: Arc<Execution>,
     pub(crate) row: StepRow,
+    /// What it does to the store, in the same unit; an answer in the row is the first one's.
+    pub(crate) effects: Vec<Effect>,
     /// The workflow that the call awaited.
     pub(crate) awaited: Option<WorkflowId>,
     /// The recorded form, where it is known already.
@@ -37,8 +41,9 @@ pub(crate) struct Row<T> {
 impl<T> Row<T> {
     /// Writes the row, with what else is in `unit`.
     pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
-        let Self { exec, row, awaited, value, read } = self;
-        match exec.commit(unit.clone().step(row.clone())).await {
+        let Self { exec, row, effects, awaited, value, read } = self;
+        let whole = effects.into_iter().fold(unit.clone(), Unit::effect).step(row.clone());
+        match exec.commit(whole).await {
             Wrote::Done => match value {
                 Some(value) => value,
                 None => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
@@ -48,12 +53,14 @@ impl<T> Row<T> {
                 let stored = exec.reread(expect, rows).await;
                 recorded_form(&exec, &row.name, row.position, &stored.result, read).await
             }
-            Wrote::Refused(why) => exec.park(Error::bug(format!("a row without effects was refused: {why:?}"))).await,
+            Wrote::Refused(why) => {
+                exec.park(Error::bug(format!("the row of {:?} was refused: {why:?}", row.name))).await
+            }
             Wrote::Invalid(error) => {
                 let failure = Error::bad_output(unacceptable(&error).message().to_owned());
                 let mut failed = row;
                 failed.output = StepOutput::Failure(exec.shared.record(&failure));
-                Row { exec, row: failed, awaited, value: None, read }.commit_failure(unit).await
+                Row { exec, row: failed, effects: Vec::new(), awaited, value: None, read }.commit_failure(unit).await
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::codec::{self, DecodeError};
 use crate::ctx::{Ctx, InStep, Made};
 use crate::driver;
 use crate::error::{Error, Result};
-use crate::execution::{Execution, Wrote, unacceptable};
+use crate::execution::Execution;
 use crate::guard;
 use crate::journal::{CallKind, Expect};
 use crate::recorder::Patience;
@@ -203,7 +203,7 @@ impl<T> Handle<T> {
                     Err(error) => Ran::Now(Err(error)),
                 },
                 Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
-                Use::Body(Made::At(ctx, position)) => Ran::Now(cancel_in_body(&ctx, position, &id).await),
+                Use::Body(Made::At(ctx, position)) => cancel_in_body(ctx, position, id).await,
             }
         })
     }
@@ -329,7 +329,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
             StepResult::Nothing => StepOutput::Nothing,
         };
         let row = row(position, name, output).child(self.id.clone()).took(exec.shared.env.monotonic().since(began));
-        Ran::Row(Row { exec, row, awaited: Some(self.id), value: None, read })
+        Ran::Row(Row { exec, row, effects: Vec::new(), awaited: Some(self.id), value: None, read })
     }
 }
 
@@ -376,7 +376,7 @@ async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Sta
     };
     let output = output.unwrap_or_else(|error| StepOutput::Failure(exec.shared.record(&error)));
     let row = row(position, name, output);
-    Ran::Row(Row { exec, row, awaited: None, value: None, read: read_status })
+    Ran::Row(Row { exec, row, effects: Vec::new(), awaited: None, value: None, read: read_status })
 }
 
 /// The status, read until the store answers: an outage is nothing to be recorded.
@@ -406,30 +406,25 @@ async fn cancel_outside(shared: &Shared, id: &WorkflowId) -> Result<()> {
     }
 }
 
-async fn cancel_in_body(ctx: &Ctx, position: Position, id: &WorkflowId) -> Result<()> {
+async fn cancel_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<()> {
     let exec = ctx.exec.clone();
-    if *id == exec.id {
-        return Err(Error::refused("a body cannot cancel its own workflow: return an error".to_owned()));
+    if id == exec.id {
+        let text = "a body cannot cancel its own workflow: return an error";
+        return Ran::Now(Err(Error::refused(text.to_owned())));
     }
     let name = CANCEL.into();
-    let expect = || Expect { position, name: &name, kind: CallKind::Effect };
-    if exec.ask(expect()).await.is_some() {
-        return Ok(());
+    if let Some(recorded) = exec.ask(Expect { position, name: &name, kind: CallKind::Effect }).await {
+        return replayed(&exec, &recorded, read_cancel).await;
     }
-    let unit = Unit::by(&exec.fence).effect(cancel(id, false)).step(row(position, CANCEL, StepOutput::Answer(0)));
-    match exec.commit(unit).await {
-        Wrote::Done => Ok(()),
-        Wrote::Recorded(rows) => {
-            exec.reread(expect(), rows).await;
-            Ok(())
-        }
-        Wrote::Invalid(error) => Err(unacceptable(&error)),
-        Wrote::Refused(why) => never_refused(&exec, &format!("{why:?}")).await,
-    }
+    let row = row(position, name, StepOutput::Answer(0));
+    Ran::Row(Row { exec, row, effects: vec![cancel(&id, false)], awaited: None, value: None, read: read_cancel })
 }
 
-async fn never_refused<T>(exec: &Execution, why: &str) -> T {
-    exec.park(Error::bug(format!("a cancel was refused: {why}"))).await
+fn read_cancel(result: &StepResult) -> Result<Result<()>, DecodeError> {
+    match result {
+        StepResult::Failure(payload) => Ok(Err(Error::recorded(payload))),
+        StepResult::Value(_) | StepResult::Nothing => Ok(Ok(())),
+    }
 }
 
 /// A wait for a result; awaiting it gives the result.

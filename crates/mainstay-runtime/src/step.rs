@@ -322,7 +322,7 @@ where
         }
     };
     let row = row(position, name, output).took(env.monotonic().since(began));
-    Ran::Row(Row { exec: exec.clone(), row, awaited: None, value: Some(value), read })
+    Ran::Row(Row { exec: exec.clone(), row, effects: Vec::new(), awaited: None, value: Some(value), read })
 }
 
 /// A step's recorded form.

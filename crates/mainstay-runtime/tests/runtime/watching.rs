@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
 use mainstay_memory::Memory;
-use mainstay_runtime::{Attempt, Builder, Engine, Error, ErrorKind, Queue, Status};
+use mainstay_runtime::{Attempt, Builder, Call, Engine, Error, ErrorKind, Queue, Status};
 use mainstay_store::{Store, StoreClock};
 use tracing::Level;
 
@@ -151,6 +151,71 @@ fn a_body_whose_row_was_taken_up_by_another_process_is_stopped_without_a_hint() 
         world.pass(secs(12));
         assert_eq!((first.stats().running, second.stats().running), (0, 1), "seed {seed}");
     }
+}
+
+#[test]
+fn a_cancellation_that_loses_its_race_is_not_carried_out() {
+    for cancel_first in [true, false] {
+        let world = World::new(4);
+        let nap = body!(
+            [] | ctx | {
+                ctx.sleep(secs(50)).await?;
+                Ok(7_u32)
+            }
+        );
+        let race = body!(
+            [] | ctx | {
+                let child = ctx.start(call::<u32>("nap")).id("child").await?;
+                let (quick, cancel) = (Call::from(ctx.step("quick", || async { Ok(()) })), child.cancel());
+                let calls = if cancel_first { [cancel, quick] } else { [quick, cancel] };
+                Ok((ctx.race(calls).await?.0 == 0) == cancel_first)
+            }
+        );
+        let engine = world.launch(world.builder("web").function("nap", nap).function("race", race));
+        let handle = world.run(engine.start(call::<bool>("race")).id("p")).expect("start");
+        let cancel_won = world.run(handle.result()).expect("result");
+        world.pass(secs(60));
+        let expected = if cancel_won { Status::Cancelled } else { Status::Success };
+        assert_eq!(world.status("child"), expected, "cancel first: {cancel_first}, won: {cancel_won}");
+        assert_eq!(world.step_names("p").contains(&"DBOS.cancelWorkflow".to_owned()), cancel_won);
+    }
+}
+
+#[test]
+fn a_cancellation_that_wins_its_race_commits_with_it() {
+    let mut met = [0, 0];
+    for polls in 0..60 {
+        let world = World::new(5);
+        let nap = body!(
+            [] | ctx | {
+                ctx.sleep(secs(50)).await?;
+                Ok(7_u32)
+            }
+        );
+        let race = body!(
+            [] | ctx | {
+                let child = ctx.start(call::<u32>("nap")).id("child").await?;
+                ctx.sleep(secs(1)).await?;
+                let slow = ctx.sleep(secs(9));
+                Ok(ctx.race([child.cancel(), slow.into()]).await?.0)
+            }
+        );
+        let engine = world.launch(world.builder("web").function("nap", nap).function("race", race));
+        world.run(engine.start(call::<usize>("race")).id("p")).expect("start");
+        world.pass(Duration::from_millis(990));
+        for _ in 0..polls {
+            if !world.sim.step() {
+                world.sim.clock().advance_to_next();
+            }
+        }
+        world.sim.kill("web");
+        let names = world.step_names("p");
+        let won = names.contains(&"DBOS.selectStep".to_owned());
+        assert_eq!(won, names.contains(&"DBOS.cancelWorkflow".to_owned()), "after {polls} polls: {names:?}");
+        assert_eq!(won, world.status("child") == Status::Cancelled, "after {polls} polls: {names:?}");
+        met[usize::from(won)] += 1;
+    }
+    assert!(met[0] > 0 && met[1] > 0, "crashes before and after the commit: {met:?}");
 }
 
 #[test]
