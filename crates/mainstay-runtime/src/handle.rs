@@ -20,6 +20,7 @@ use crate::driver;
 use crate::error::{Error, Result};
 use crate::execution::Execution;
 use crate::guard;
+use crate::hub;
 use crate::journal::{CallKind, Expect};
 use crate::recorder::Patience;
 use crate::shared::Shared;
@@ -33,6 +34,8 @@ const GET_RESULT: &str = "DBOS.getResult";
 const GET_STATUS: &str = "DBOS.getStatus";
 /// Name of the row of a cancellation.
 const CANCEL: &str = "DBOS.cancelWorkflow";
+/// How long a wait outside of bodies looks once more when its limit has passed.
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// A workflow, by its id; `T` is what it returns. A cheap clone; dropping it changes nothing.
 ///
@@ -277,7 +280,10 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
             None => ended.await,
             Some(limit) => match self.shared.env.timeout(limit, ended).await {
                 Ok(ended) => ended,
-                Err(_) => return Err(timed_out(&self.id, limit)),
+                Err(_) => match ended_by_now(&self.shared, &self.id).await {
+                    Some(ended) => Some(ended),
+                    None => return Err(timed_out(&self.id, limit)),
+                },
             },
         };
         match form(&self.shared, &self.id, &ended.ok_or_else(Error::stopped)?) {
@@ -309,7 +315,10 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
                 let ended = std::pin::pin!(exec.shared.hub.ended(&exec.shared, &self.id));
                 match select(ended, exec.shared.env.sleep(exec.until(wake))).await {
                     Either::Left((ended, _)) => Ok(ended),
-                    Either::Right(_) => Err(timed_out(&self.id, duration)),
+                    Either::Right(_) => match ended_patiently(&exec, &self.id).await {
+                        Some(ended) => Ok(Some(ended)),
+                        None => Err(timed_out(&self.id, duration)),
+                    },
                 }
             }
             _ => {
@@ -335,6 +344,34 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
 
 fn timed_out(id: &WorkflowId, limit: Duration) -> Error {
     Error::timeout(format!("workflow {id} did not end within {limit:?}"))
+}
+
+fn has_ended(standing: &Standing) -> bool {
+    !matches!(standing, Standing::Open(_))
+}
+
+/// The end of a workflow that has come unheard of, as when the limit is over before the first look.
+async fn ended_by_now(shared: &Shared, id: &WorkflowId) -> Option<Standing> {
+    let read = shared.store.workflow_standing(std::slice::from_ref(id));
+    let standings = shared.env.timeout(LAST_LOOK, read).await.ok()?.ok()?;
+    standings.into_iter().next().filter(has_ended)
+}
+
+/// As [`ended_by_now`], once the store answers: what a body is told is recorded.
+async fn ended_patiently(exec: &Execution, id: &WorkflowId) -> Option<Standing> {
+    let read = || async {
+        match exec.shared.store.workflow_standing(std::slice::from_ref(id)).await {
+            Err(error) if hub::is_unreadable(&error) => Ok(Vec::new()),
+            read => read,
+        }
+    };
+    match driver::patiently(exec, read).await {
+        Ok(standings) => standings.into_iter().next().filter(has_ended),
+        Err(stop) => {
+            exec.stop(stop);
+            std::future::pending().await
+        }
+    }
 }
 
 /// How a workflow ended, as a step's recorded form.

@@ -219,6 +219,40 @@ fn a_cancellation_that_wins_its_race_commits_with_it() {
 }
 
 #[test]
+fn a_limit_that_passed_unwatched_does_not_hide_an_end_that_came_in_time() {
+    let world = World::new(6);
+    let nap = || {
+        body!(
+            [] | ctx | {
+                ctx.sleep(secs(2)).await?;
+                Ok(7_u32)
+            }
+        )
+    };
+    let build = |process: &str| {
+        let parent = body!(
+            [] | ctx | {
+                let child = ctx.start(call::<u32>("nap")).await?;
+                child.result().timeout(secs(60)).await
+            }
+        );
+        world.builder(process).function("parent", parent).function("nap", nap())
+    };
+    let first = world.launch(build("first"));
+    world.run(first.start(call::<u32>("parent")).id("p")).expect("start");
+    world.pass(Duration::from_millis(500));
+    world.sim.kill("first");
+    let other = world.launch(world.builder("other").function("nap", nap()));
+    world.pass(secs(100));
+    assert_eq!(world.status("p-0"), Status::Success);
+    let second = world.launch(build("second"));
+    assert_eq!(world.run(second.handle_of::<u32>("p").result()).expect("it ended in time"), 7);
+    let nothing = |id: &str| world.run(other.handle_of::<u32>(id).result().timeout(Duration::ZERO));
+    assert_eq!(nothing("p-0").expect("it has ended"), 7);
+    assert_eq!(nothing("unknown").expect_err("there is none").kind(), ErrorKind::NotFound);
+}
+
+#[test]
 fn a_backoff_of_nothing_stays_nothing_however_many_attempts_fail() {
     let world = World::new(10);
     let stubborn = body!(
