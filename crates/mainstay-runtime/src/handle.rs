@@ -222,6 +222,10 @@ impl<T> Handle<T> {
             (Some(scope), Some(owner)) if scope.ctx.exec.serial != owner => {
                 Use::Body(Made::Refused(Error::refused(format!("{call}: the handle belongs to another execution"))))
             }
+            // A step does as it likes; what a body records is about its own store.
+            (Some(scope), _) if scope.step.is_none() && !Arc::ptr_eq(scope.ctx.shared(), &self.shared) => {
+                Use::Body(Made::Refused(Error::refused(format!("{call}: the handle belongs to another engine"))))
+            }
             (Some(scope), _) => Use::Body(scope.ctx.make(call, positions, in_step)),
             (None, Some(_)) => Use::Body(Made::Refused(Error::refused(format!(
                 "{call} was called outside the body that made the handle: a task or thread that it spawned cannot be \

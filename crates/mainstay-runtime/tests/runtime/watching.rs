@@ -253,6 +253,34 @@ fn a_limit_that_passed_unwatched_does_not_hide_an_end_that_came_in_time() {
 }
 
 #[test]
+fn a_handle_of_another_engine_is_refused_in_a_body_and_used_in_a_step() {
+    let world = World::new(7);
+    let other = Memory::open(world.env("other store"), StoreClock::Manual(world.sim.clock().clone()));
+    let theirs = Engine::builder(other.attach(world.env("theirs"))).app("shop").executor("theirs");
+    let theirs = world.launch(theirs.function("kid", body!([] | _ctx | { Ok(42_u32) })));
+    let foreign = world.run(theirs.start(call::<u32>("kid")).id("k")).expect("start");
+    world.run(foreign.result()).expect("result");
+    let asks = body!(
+        [foreign] | ctx | {
+            let mut kinds = Vec::new();
+            kinds.push(foreign.result().await.map(|_| ()).expect_err("a result").kind());
+            kinds.push(foreign.status().await.map(|_| ()).expect_err("a status").kind());
+            kinds.push(foreign.cancel().await.expect_err("a cancel").kind());
+            let result = ctx.step("inside", || async { foreign.result().await }).await?;
+            Ok((kinds.iter().all(|kind| *kind == ErrorKind::Refused), result))
+        }
+    );
+    let ours = world.builder("ours").function("asks", asks).function("kid", body!([] | _ctx | { Ok(1_u32) }));
+    let ours = world.launch(ours);
+    // Here too there is a workflow of that id.
+    let same = world.run(ours.start(call::<u32>("kid")).id("k")).expect("start");
+    assert_eq!(world.run(same.result()).expect("result"), 1);
+    let handle = world.run(ours.start(call::<(bool, u32)>("asks"))).expect("start");
+    assert_eq!(world.run(handle.result()).expect("result"), (true, 42));
+    assert_eq!(other.rows().len(), 1);
+}
+
+#[test]
 fn a_backoff_of_nothing_stays_nothing_however_many_attempts_fail() {
     let world = World::new(10);
     let stubborn = body!(
