@@ -270,12 +270,23 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
             match made {
                 Made::Refused(error) => Ran::Now(Err(error)),
                 Made::Inside => match guard::no_body_awaits("handle.result") {
-                    Ok(()) => Ran::Now(handle.outside(limit.map(|limit| limit.duration)).await),
+                    Ok(()) => Ran::Now(handle.unrecorded(limit.map(|limit| limit.duration)).await),
                     Err(error) => Ran::Now(Err(error)),
                 },
+                Made::At(ctx, _) if ctx.exec.id == handle.id => Ran::Now(Err(own_end())),
                 Made::At(ctx, position) => handle.in_body(ctx, position, limit).await,
             }
         })
+    }
+
+    /// In a step or outside of bodies.
+    async fn unrecorded(&self, limit: Option<Duration>) -> Result<T> {
+        let Some(scope) = guard::current() else { return self.outside(limit).await };
+        let exec = &scope.ctx.exec;
+        if exec.id == self.id && Arc::ptr_eq(&exec.shared, &self.shared) {
+            return Err(own_end());
+        }
+        self.outside(limit).await
     }
 
     async fn outside(&self, limit: Option<Duration>) -> Result<T> {
@@ -348,6 +359,10 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
 
 fn timed_out(id: &WorkflowId, limit: Duration) -> Error {
     Error::timeout(format!("workflow {id} did not end within {limit:?}"))
+}
+
+fn own_end() -> Error {
+    Error::refused("a body cannot wait for the end of its own workflow".to_owned())
 }
 
 fn has_ended(standing: &Standing) -> bool {

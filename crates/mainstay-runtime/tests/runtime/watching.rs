@@ -1,12 +1,12 @@
 //! What watches over workflows: waits for their ends, and looks at what runs here for rows that have left it.
 
 use std::future::IntoFuture;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
 use mainstay_memory::Memory;
-use mainstay_runtime::{Attempt, Builder, Call, Engine, Error, ErrorKind, Queue, Status};
+use mainstay_runtime::{Attempt, Builder, Call, Engine, Error, ErrorKind, Handle, Queue, Status};
 use mainstay_store::{Store, StoreClock};
 use tracing::Level;
 
@@ -278,6 +278,29 @@ fn a_handle_of_another_engine_is_refused_in_a_body_and_used_in_a_step() {
     let handle = world.run(ours.start(call::<(bool, u32)>("asks"))).expect("start");
     assert_eq!(world.run(handle.result()).expect("result"), (true, 42));
     assert_eq!(other.rows().len(), 1);
+}
+
+#[test]
+fn a_body_does_not_wait_for_its_own_end() {
+    let world = World::new(9);
+    let lent: Arc<OnceLock<Engine>> = Arc::default();
+    let own = body!(
+        [lent] | ctx | {
+            let own: Handle<u32> = lent.get().expect("an engine").handle_of(ctx.workflow_id().clone());
+            let in_body = own.result().await.expect_err("its own").kind();
+            let in_step = ctx.step("inside", || async {
+                own.result().await.map(|_| "a result".to_owned()).or_else(|error| Ok(format!("{:?}", error.kind())))
+            });
+            Ok((in_body == ErrorKind::Refused, in_step.await?))
+        }
+    );
+    let engine = world.launch(world.builder("web").function("own", own));
+    assert!(lent.set(engine.clone()).is_ok());
+    world.run(engine.start(call::<(bool, String)>("own")).id("w")).expect("start");
+    world.pass(secs(10));
+    assert_eq!(world.status("w"), Status::Success, "it waits for itself");
+    let handle = engine.handle_of::<(bool, String)>("w");
+    assert_eq!(world.run(handle.result()).expect("result"), (true, "Refused".to_owned()));
 }
 
 #[test]
