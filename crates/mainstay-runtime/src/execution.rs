@@ -72,6 +72,8 @@ pub(crate) struct Execution {
     waits: AtomicU32,
     /// Other durable calls that are pending.
     busy: AtomicU32,
+    /// Those of them that wait for a workflow themselves.
+    lent: AtomicU32,
     /// Set when the outcome is on its way: what the row becomes is no news any more.
     pub(crate) ending: AtomicBool,
     /// Set when a long poll has been reported.
@@ -117,6 +119,7 @@ impl Execution {
             state: Mutex::default(),
             waits: AtomicU32::new(0),
             busy: AtomicU32::new(0),
+            lent: AtomicU32::new(0),
             ending: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
         })
@@ -272,9 +275,17 @@ impl Execution {
         Pending(&self.busy)
     }
 
+    /// Counts a busy call as one that waits, until the guard is dropped: a step that waits for a workflow.
+    pub(crate) fn lent(&self) -> Pending<'_> {
+        self.lent.fetch_add(1, Ordering::Relaxed);
+        Pending(&self.lent)
+    }
+
     /// Whether everything that the body waits for is a durable wait.
+    ///
+    /// A step with several waits at once may hide another that works: it runs over the bound, as one that goes on does.
     pub(crate) fn only_waits(&self) -> bool {
-        self.waits.load(Ordering::Relaxed) > 0 && self.busy.load(Ordering::Relaxed) == 0
+        self.waits.load(Ordering::Relaxed) > 0 && self.busy.load(Ordering::Relaxed) <= self.lent.load(Ordering::Relaxed)
     }
 
     /// Whether a pending row is still this execution's, as far as its executor and its attempt tell.

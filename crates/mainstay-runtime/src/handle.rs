@@ -279,13 +279,14 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
         })
     }
 
-    /// In a step or outside of bodies.
+    /// In a step or outside of bodies; a step that waits gives its place back meanwhile.
     async fn unrecorded(&self, limit: Option<Duration>) -> Result<T> {
         let Some(scope) = guard::current() else { return self.outside(limit).await };
         let exec = &scope.ctx.exec;
         if exec.id == self.id && Arc::ptr_eq(&exec.shared, &self.shared) {
             return Err(own_end());
         }
+        let (_waiting, _lent) = (exec.waiting(), exec.lent());
         self.outside(limit).await
     }
 

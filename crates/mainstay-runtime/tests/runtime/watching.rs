@@ -319,3 +319,19 @@ fn a_backoff_of_nothing_stays_nothing_however_many_attempts_fail() {
     assert_eq!(world.run(handle.result()).expect("result"), 1_030);
     assert!(world.elapsed() < secs(1), "{:?}", world.elapsed());
 }
+
+#[test]
+fn a_step_that_waits_for_a_workflow_gives_its_place_to_it() {
+    let world = World::new(11);
+    let kid = body!([] | ctx | { ctx.step("kid", || async { Ok(7_u32) }).await });
+    let parent = body!(
+        [] | ctx | {
+            ctx.step("waits", || async { ctx.start(call::<u32>("kid")).id("k").await?.result().await }).await
+        }
+    );
+    let builder = world.builder("web").max_running(1).function("parent", parent).function("kid", kid);
+    let engine = world.launch(builder);
+    world.run(engine.start(call::<u32>("parent")).id("p")).expect("start");
+    world.pass(secs(60));
+    assert_eq!((world.status("k"), world.status("p")), (Status::Success, Status::Success));
+}
