@@ -7,12 +7,13 @@ use std::time::Duration;
 use mainstay_env::{Env, block_on};
 use mainstay_memory::Memory;
 use mainstay_runtime::{Attempt, Builder, Call, Engine, Error, ErrorKind, Handle, Queue, Status};
-use mainstay_store::{Store, StoreClock};
+use mainstay_store::wrap::{Fault, FaultPlan, Method, Rates, WithFaults};
+use mainstay_store::{Store, StoreClock, Wakeup};
 use tracing::Level;
 
 use crate::logs::{count, logged};
 use crate::support::{Log, World};
-use crate::tools::{body, call, secs};
+use crate::tools::{body, call, poll_once, secs};
 
 #[test]
 fn a_row_that_cannot_be_read_holds_up_no_other_wait() {
@@ -334,4 +335,49 @@ fn a_step_that_waits_for_a_workflow_gives_its_place_to_it() {
     world.run(engine.start(call::<u32>("parent")).id("p")).expect("start");
     world.pass(secs(60));
     assert_eq!((world.status("k"), world.status("p")), (Status::Success, Status::Success));
+}
+
+#[test]
+fn lost_hints_make_the_looks_at_what_runs_no_more_frequent_than_one_a_second() {
+    let world = World::new(12);
+    // A delay of every read counts them.
+    let rates = Rates { delay: 1.0, ..Rates::default() };
+    let plan = FaultPlan::new(1).on(Method::WorkflowStanding, rates);
+    let plan = plan.delay(Duration::from_millis(1), Duration::from_millis(1));
+    let store = world.memory.attach(world.env("web"));
+    let hints = store.wakeups().clone();
+    let (store, reads) = WithFaults::new(Arc::new(store), plan);
+    let nap = body!(
+        [] | ctx | {
+            ctx.sleep(secs(500)).await?;
+            Ok(())
+        }
+    );
+    let engine = world.launch(Engine::builder(store).app("shop").executor("web").function("nap", nap));
+    world.run(engine.start(call::<()>("nap"))).expect("start");
+    world.pass(secs(20));
+    let before = reads.count(Method::WorkflowStanding, Fault::Delay);
+    for _ in 0..100 {
+        hints.publish(Wakeup::All);
+        world.pass(Duration::from_millis(50));
+    }
+    let looks = reads.count(Method::WorkflowStanding, Fault::Delay) - before;
+    assert!((2..=6).contains(&looks), "{looks} reads in five seconds");
+}
+
+#[test]
+fn a_waiter_is_let_go_when_nobody_is_left_to_tell_it() {
+    let world = World::new(13);
+    let nap = body!(
+        [] | ctx | {
+            ctx.sleep(secs(500)).await?;
+            Ok(())
+        }
+    );
+    let engine = world.launch(world.builder("web").function("nap", nap));
+    let handle = world.run(engine.start(call::<()>("nap"))).expect("start");
+    let mut wait = handle.result().into_future();
+    assert!(world.run(poll_once(&mut wait)).is_none());
+    world.sim.kill("web");
+    assert_eq!(world.run(wait).expect_err("its process is gone").kind(), ErrorKind::Stopped);
 }
