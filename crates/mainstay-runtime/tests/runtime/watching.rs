@@ -72,29 +72,29 @@ fn a_row_that_cannot_be_read_hides_no_cancellation_of_another() {
 }
 
 /// An engine whose bodies run on a thread of their own, until `work` is through with it.
-fn beside<R: Send>(builder: Builder, work: impl FnOnce(Engine) -> R) -> R {
+fn beside<R>(env: &Env, builder: Builder, work: impl FnOnce(Engine) -> R) -> R {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    std::thread::scope(|scope| {
-        let (send, launched) = std::sync::mpsc::channel();
-        let (done, over) = tokio::sync::oneshot::channel::<()>();
-        scope.spawn(move || {
-            runtime().block_on(async move {
-                send.send(builder.launch().await.expect("launch")).expect("the test waits");
-                // Ended by dropping the sender.
-                let _ = over.await;
-            });
+    let (send, launched) = std::sync::mpsc::channel();
+    let (done, over) = tokio::sync::oneshot::channel::<()>();
+    let bodies = env.tasks().thread("bodies", move || {
+        runtime().block_on(async move {
+            send.send(builder.launch().await.expect("launch")).expect("the test waits");
+            // Ended by dropping the sender.
+            let _ = over.await;
         });
-        let engine = launched.recv().expect("an engine");
-        let result = work(engine.clone());
-        runtime().block_on(engine.shutdown(secs(5))).expect("shutdown");
-        drop(done);
-        result
-    })
+    });
+    let bodies = bodies.expect("a thread");
+    let engine = launched.recv().expect("an engine");
+    let result = work(engine.clone());
+    block_on(engine.shutdown(secs(5))).expect("shutdown");
+    drop((done, bodies));
+    result
 }
 
 #[test]
 fn a_waiter_hears_of_a_cancellation_while_the_body_blocks_its_thread() {
-    let store: Arc<dyn Store> = Arc::new(Memory::open(Env::system("watching").expect("a system"), StoreClock::Server));
+    let env = Env::system("watching").expect("a system");
+    let store: Arc<dyn Store> = Arc::new(Memory::open(env.clone(), StoreClock::Server));
     let (entered, began) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
@@ -106,7 +106,7 @@ fn a_waiter_hears_of_a_cancellation_while_the_body_blocks_its_thread() {
             Ok(7_u32)
         }
     );
-    let result = beside(Engine::builder(store).app("shop").function("block", block), |engine| {
+    let result = beside(&env, Engine::builder(store).app("shop").function("block", block), |engine| {
         let handle = block_on(engine.start(call::<u32>("block")).id("w").into_future()).expect("start");
         began.recv().expect("it blocks");
         let wait = handle.result().timeout(secs(20));
