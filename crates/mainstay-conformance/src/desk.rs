@@ -307,7 +307,7 @@ impl Desk {
     }
 
     pub(crate) async fn give_back(&self, fence: &Fence) {
-        self.done(Unit::by(fence).effect(Effect::GiveBack { delay: None })).await;
+        self.done(Unit::by(fence).effect(Effect::GiveBack { delay: None, begun: true })).await;
     }
 
     /// Records a value at a position.

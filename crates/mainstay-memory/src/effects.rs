@@ -20,9 +20,12 @@ impl Operation<'_> {
             Effect::Cancel { ids, children } => Ok(self.cancel(ids, *children, own)),
             Effect::Delete { ids, children } => Ok(self.delete(ids, *children, own)),
             Effect::Resume { ids, queue, force } => self.resume(ids, queue.as_ref(), *force),
-            Effect::GiveBack { delay } => {
+            Effect::GiveBack { delay, begun } => {
                 let Some(own) = own else { return Err(Refusal::Unsupported) };
                 self.return_row(own, &internal(), *delay);
+                if !*begun {
+                    self.change(own, |record, _| record.row.attempts = record.row.attempts.saturating_sub(1));
+                }
                 Ok(EffectReply::Written)
             }
             Effect::SetDelay { id, delay } => {

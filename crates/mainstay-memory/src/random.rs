@@ -106,7 +106,8 @@ impl World {
             _ => Unit::new(),
         };
         if unit.fence.is_some() && self.rng.chance(0.2) {
-            return unit.effect(Effect::GiveBack { delay: self.rng.chance(0.4).then(|| self.wait()) });
+            let delay = self.rng.chance(0.4).then(|| self.wait());
+            return unit.effect(Effect::GiveBack { delay, begun: self.rng.chance(0.5) });
         }
         for _ in 0..self.rng.below(4) {
             unit = unit.effect(self.effect());

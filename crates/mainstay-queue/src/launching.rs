@@ -7,7 +7,7 @@ use mainstay_store::{Claimed, ClaimedRow, Fence, QueueName, Token};
 
 use crate::lanes::{Kept, LaneCell};
 use crate::launcher::Work;
-use crate::shared::{Errand, Shared};
+use crate::shared::{Errand, Return, Shared};
 use crate::slot::Slot;
 use crate::tally::Body;
 
@@ -49,7 +49,7 @@ impl Shared {
             return;
         }
         if identity.stopping {
-            return self.give_back(fence, None);
+            return self.return_unbegun(fence);
         }
         let (runs_already, old_lives) = {
             let tally = self.counts.lock();
@@ -59,7 +59,7 @@ impl Shared {
             return;
         }
         if old_lives && !self.evict(&id) {
-            return self.give_back(fence, Some(SET_ASIDE));
+            return self.set_aside(fence);
         }
         let body = Body {
             id: id.clone(),
@@ -69,7 +69,7 @@ impl Shared {
             token: Some(token.clone()),
             executor: identity.executor,
         };
-        let Some(slot) = self.seat(body, epoch, kept) else { return self.give_back(fence, None) };
+        let Some(slot) = self.seat(body, epoch, kept) else { return self.return_unbegun(fence) };
         self.counters.lock().launched += 1;
         let work = Work::new(claimed, slot);
         if catch_unwind(AssertUnwindSafe(|| self.launcher.launch(work))).is_err() {
@@ -78,7 +78,7 @@ impl Shared {
             counters.launched -= 1;
             counters.launch_panics += 1;
             drop(counters);
-            self.give_back(fence, Some(SET_ASIDE));
+            self.set_aside(fence);
         } else if !self.is_under(epoch) {
             // The loss may have dropped the bodies that it saw before this one was there.
             self.evict(&id);
@@ -96,8 +96,13 @@ impl Shared {
         has_place.then(|| Slot::new(self.counts.clone(), tally.take(body)))
     }
 
-    /// Leaves a row to the upkeep, to be returned to its queue.
-    pub(crate) fn give_back(&self, fence: Fence, delay: Option<Duration>) {
-        self.errands.post(Errand::GiveBack(fence, delay));
+    /// Leaves a row to the upkeep that has no place here: it costs no attempt.
+    fn return_unbegun(&self, fence: Fence) {
+        self.errands.post(Errand::GiveBack(Return { fence, delay: None, begun: false }));
+    }
+
+    /// Leaves a row to the upkeep whose launch panicked: its attempts bound how often that happens.
+    fn set_aside(&self, fence: Fence) {
+        self.errands.post(Errand::GiveBack(Return { fence, delay: Some(SET_ASIDE), begun: true }));
     }
 }

@@ -41,11 +41,21 @@ pub(crate) enum Note {
     Stop,
 }
 
+/// A row on its way back to its queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Return {
+    pub(crate) fence: Fence,
+    /// How long it stays away.
+    pub(crate) delay: Option<Duration>,
+    /// Whether its body may have begun.
+    pub(crate) begun: bool,
+}
+
 /// What the upkeep is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// Give this row back, after a delay where there is one.
-    GiveBack(Fence, Option<Duration>),
+    /// Give this row back.
+    GiveBack(Return),
     /// Take this lease over.
     TakeOver(Dead),
     /// Rows may be held that run nowhere.

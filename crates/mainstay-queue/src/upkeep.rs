@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_store::{
-    Audit, AuditCursor, Committed, Effect, ErrorKind, ExecutorId, Fence, StoreError, TakeOver, TakenOver, Unit,
+    Audit, AuditCursor, Committed, Effect, ErrorKind, ExecutorId, StoreError, TakeOver, TakenOver, Unit,
 };
 
 use crate::audit::{AuditInput, AuditPlan, AuditStep, lost_rows};
 use crate::mail::note_before;
-use crate::shared::{Errand, Shared};
+use crate::shared::{Errand, Return, Shared};
 
 /// Most rows of one commit of give-backs.
 const GIVE_BACKS: usize = 256;
@@ -44,7 +44,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 struct Upkeep {
     shared: Arc<Shared>,
     plan: AuditPlan,
-    give_backs: VecDeque<(Fence, Option<Duration>)>,
+    give_backs: VecDeque<Return>,
     take_overs: BTreeMap<ExecutorId, u64>,
 }
 
@@ -55,7 +55,7 @@ impl Upkeep {
 
     fn note(&mut self, errand: Errand) {
         match errand {
-            Errand::GiveBack(fence, delay) => self.give_backs.push_back((fence, delay)),
+            Errand::GiveBack(row) => self.give_backs.push_back(row),
             Errand::TakeOver(dead) => drop(self.take_overs.insert(dead.executor, dead.beat)),
             Errand::Suspect => self.tell(AuditInput::Suspect),
             Errand::Renewed => {
@@ -79,8 +79,8 @@ impl Upkeep {
     /// Returns rows to their queues; what fails is left to the next audit.
     async fn give_back(&mut self) {
         let rows: Vec<_> = self.give_backs.drain(..self.give_backs.len().min(GIVE_BACKS)).collect();
-        let units: Vec<_> =
-            rows.iter().map(|(fence, delay)| Unit::by(fence).effect(Effect::GiveBack { delay: *delay })).collect();
+        let unit = |row: &Return| Unit::by(&row.fence).effect(Effect::GiveBack { delay: row.delay, begun: row.begun });
+        let units: Vec<_> = rows.iter().map(unit).collect();
         let shared = self.shared.clone();
         let committed = self.call("commit", shared.store.commit(&units)).await;
         if let Ok(committed) = &committed {
@@ -124,7 +124,8 @@ impl Upkeep {
         let Ok(audited) = answer else { return self.tell(AuditInput::Failed) };
         let outstanding = shared.lanes.outstanding();
         let lost = lost_rows(&audited.rows, &shared.counts.lock(), &outstanding);
-        self.give_backs.extend(lost.into_iter().map(|fence| (fence, None)));
+        // Why they run nowhere is not known, so that their attempts count.
+        self.give_backs.extend(lost.into_iter().map(|fence| Return { fence, delay: None, begun: true }));
         self.tell(AuditInput::Page(took, audited.next));
         shared.counters.lock().audits = self.plan.finished();
     }

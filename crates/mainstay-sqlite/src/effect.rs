@@ -28,10 +28,13 @@ pub(crate) fn apply(tx: &mut Tx<'_>, effect: &Effect, own: Own<'_>) -> rusqlite:
         Effect::Delete { ids, children } => delete(tx, &reached(tx, ids, *children, own)?),
         Effect::Resume { ids, queue, force } => resume(tx, ids, queue.as_ref(), *force),
         Effect::Fork(copy) => fork(tx, copy),
-        Effect::GiveBack { delay } => match own {
+        Effect::GiveBack { delay, begun } => match own {
             Some((id, execution)) => {
                 let until = delay.map(|delay| tx.now + delay);
                 transition::give_back(tx, id, execution, &wire::INTERNAL_QUEUE.into(), until)?;
+                if !*begun {
+                    tx.conn.run(sql::UNCOUNT, [id.as_str()])?;
+                }
                 Ok(Ok(EffectReply::Written))
             }
             None => Ok(Err(Refusal::Unsupported)),

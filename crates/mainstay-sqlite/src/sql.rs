@@ -182,6 +182,7 @@ statements! {
     RETURN = "UPDATE workflow_status SET status = ?2, queue_name = coalesce(queue_name, ?3), \
         delay_until_epoch_ms = coalesce(?4, delay_until_epoch_ms), started_at_epoch_ms = NULL, owner_xid = NULL, \
         updated_at = max(?5, updated_at) WHERE workflow_uuid = ?1";
+    UNCOUNT = "UPDATE workflow_status SET recovery_attempts = max(0, recovery_attempts - 1) WHERE workflow_uuid = ?1";
     RESUME = "UPDATE workflow_status SET status = 'ENQUEUED', queue_name = ?2, recovery_attempts = 0, \
         workflow_deadline_epoch_ms = NULL, deduplication_id = NULL, started_at_epoch_ms = NULL, completed_at = NULL, \
         owner_xid = NULL, updated_at = max(?3, updated_at) WHERE workflow_uuid = ?1";

@@ -44,7 +44,7 @@ pub trait WriteExt: WriteStore {
 
     /// Returns a claimed row to its queue.
     async fn give_back(&self, fence: &Fence) -> Result<UnitReply> {
-        self.unit(Unit::by(fence).effect(Effect::GiveBack { delay: None })).await
+        self.unit(Unit::by(fence).effect(Effect::GiveBack { delay: None, begun: true })).await
     }
 
     /// Ends an execution.

@@ -42,7 +42,7 @@ async fn an_outcome_needs_a_fence(d: &Desk) {
 }
 
 async fn a_give_back_needs_a_fence(d: &Desk) {
-    assert_eq!(d.invalid(Unit::new().effect(Effect::GiveBack { delay: None })).await, "fence");
+    assert_eq!(d.invalid(Unit::new().effect(Effect::GiveBack { delay: None, begun: true })).await, "fence");
 }
 
 async fn a_position_is_given_once(d: &Desk) {
@@ -66,7 +66,7 @@ async fn an_answer_names_an_effect(d: &Desk) {
 
 async fn a_give_back_stands_alone(d: &Desk) {
     let fence = d.claimed("w").await;
-    let alone = || Unit::by(&fence).effect(Effect::GiveBack { delay: None });
+    let alone = || Unit::by(&fence).effect(Effect::GiveBack { delay: None, begun: true });
     for unit in [alone().step(step(0, "1")), alone().outcome(success("end")), alone().effect(d.job("child"))] {
         assert_eq!(d.invalid(unit).await, "effects.give_back");
     }

@@ -25,7 +25,10 @@ async fn stepped(d: &Desk, id: &str, input: usize) {
     for at in 0..4 {
         d.record(&fence, at, &format!("{at:010}")).await;
     }
-    d.done(mainstay_store::Unit::by(&fence).effect(mainstay_store::Effect::GiveBack { delay: Some(ms(10)) })).await;
+    d.done(
+        mainstay_store::Unit::by(&fence).effect(mainstay_store::Effect::GiveBack { delay: Some(ms(10)), begun: true }),
+    )
+    .await;
 }
 
 /// Whether each row came with its input, and with how many steps.

@@ -76,7 +76,7 @@ async fn a_take_over_voids_it(d: &Desk) {
 
 async fn a_give_back_voids_it(d: &Desk) {
     let fence = running(d).await;
-    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(5)) })).await;
+    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(5)), begun: true })).await;
     is_void(d, &fence, &Standing::Open(Status::Delayed)).await;
 }
 
@@ -143,7 +143,7 @@ async fn a_late_give_back_changes_nothing(d: &Desk) {
     let first = running(d).await;
     d.give_back(&first).await;
     d.take_one().await;
-    let by = d.superseded(Unit::by(&first).effect(Effect::GiveBack { delay: None })).await;
+    let by = d.superseded(Unit::by(&first).effect(Effect::GiveBack { delay: None, begun: true })).await;
     assert_eq!((by, d.status("w").await), (Standing::Open(Status::Pending), Status::Pending));
 }
 

@@ -87,7 +87,7 @@ async fn every_way_out_of_a_fleet_slot_wakes_the_queue(d: &Desk) {
     d.moved(Effect::Resume { ids: ids(&["resumed"]), queue: Some("other".into()), force: true }).await;
     hears(d, &mut heard, &[queue()]).await;
     let (fence, mut heard) = slot(d, "postponed").await;
-    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(60_000)) })).await;
+    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(60_000)), begun: true })).await;
     hears(d, &mut heard, &[queue()]).await;
     d.put(d.job("limited").deadline(ms(10))).await;
     d.take_one().await;

@@ -39,6 +39,10 @@ cases! { "workflows";
     a_given_back_start_goes_to_the_internal_queue;
     a_row_given_back_for_later_is_delayed;
     a_given_back_row_keeps_what_it_does_not_name;
+    a_row_given_back_before_its_body_began_has_its_attempt_again;
+    a_row_given_back_unbegun_for_later_keeps_every_other_field;
+    a_start_given_back_before_its_body_began_has_none;
+    earlier_attempts_stay_when_one_is_taken_off;
     a_delayed_row_takes_another_delay;
     only_a_delayed_row_takes_a_delay;
     attributes_are_replaced_and_cleared;
@@ -355,7 +359,7 @@ async fn a_given_back_start_goes_to_the_internal_queue(d: &Desk) {
 async fn a_row_given_back_for_later_is_delayed(d: &Desk) {
     let fence = d.claimed("w").await;
     d.pass(100);
-    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(500)) })).await;
+    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(500)), begun: true })).await;
     let row = d.row("w").await;
     assert_eq!((row.status, row.delay_until, row.started_at), (Status::Delayed, Some(d.now() + ms(500)), None));
     d.pass(500);
@@ -373,6 +377,54 @@ async fn a_given_back_row_keeps_what_it_does_not_name(d: &Desk) {
     expected.started_at = None;
     expected.updated_at = d.now();
     assert_eq!(d.row("w").await, expected);
+}
+
+fn unbegun(delay: Option<u64>) -> Effect {
+    Effect::GiveBack { delay: delay.map(ms), begun: false }
+}
+
+async fn a_row_given_back_before_its_body_began_has_its_attempt_again(d: &Desk) {
+    let fence = d.claimed("w").await;
+    d.pass(100);
+    d.done(Unit::by(&fence).effect(unbegun(None))).await;
+    let row = d.row("w").await;
+    assert_eq!((row.status, row.queue, row.started_at), (Status::Enqueued, Some(Q.into()), None));
+    assert_eq!((row.updated_at, row.attempts), (d.now(), 0));
+    let by = d.superseded(Unit::by(&fence).effect(unbegun(None))).await;
+    assert_eq!((by, d.row("w").await.attempts), (Standing::Open(Status::Enqueued), 0));
+    assert_eq!(d.take_one().await.row.attempts, 1);
+}
+
+async fn a_row_given_back_unbegun_for_later_keeps_every_other_field(d: &Desk) {
+    d.put(d.job("w").input("[1]").priority(4).timeout(ms(5_000)).attributes("{}")).await;
+    let claimed = d.take_one().await;
+    d.pass(100);
+    d.done(Unit::by(&claimed.fence).effect(unbegun(Some(70)))).await;
+    let mut expected = claimed.row;
+    expected.status = Status::Delayed;
+    expected.delay_until = Some(d.now() + ms(70));
+    expected.started_at = None;
+    expected.updated_at = d.now();
+    expected.attempts = 0;
+    assert_eq!(d.row("w").await, expected);
+}
+
+async fn a_start_given_back_before_its_body_began_has_none(d: &Desk) {
+    let fence = d.start("w").await;
+    d.done(Unit::by(&fence).effect(unbegun(None))).await;
+    let row = d.row("w").await;
+    assert_eq!((row.status, row.queue, row.attempts), (Status::Enqueued, internal(), 0));
+}
+
+async fn earlier_attempts_stay_when_one_is_taken_off(d: &Desk) {
+    let first = d.claimed("w").await;
+    d.give_back(&first).await;
+    let second = d.take_one().await;
+    assert_eq!(second.row.attempts, 2);
+    d.done(Unit::by(&second.fence).effect(unbegun(None))).await;
+    assert_eq!(d.row("w").await.attempts, 1);
+    let third = d.take_one().await;
+    assert_eq!((third.row.attempts, third.fence == second.fence), (2, false));
 }
 
 async fn a_delayed_row_takes_another_delay(d: &Desk) {

@@ -84,7 +84,7 @@ async fn seed_s5_a_row_deleted_after_its_claim_is_not_made_again(d: &Desk) {
     let writes = [
         Unit::by(&fence).step(step(0, "1")),
         Unit::by(&fence).outcome(success("end")),
-        Unit::by(&fence).effect(Effect::GiveBack { delay: None }),
+        Unit::by(&fence).effect(Effect::GiveBack { delay: None, begun: true }),
     ];
     for unit in writes {
         assert_eq!(d.superseded(unit).await, Standing::Gone);

@@ -73,7 +73,7 @@ async fn a_due_time_does_not_hold_the_clock(d: &Desk) {
     d.put(d.direct("limited").timeout(ms(90_000))).await;
     d.enqueue("w").await;
     let row = d.take_one().await;
-    d.done(Unit::by(&row.fence).effect(Effect::GiveBack { delay: Some(ms(90_000)) })).await;
+    d.done(Unit::by(&row.fence).effect(Effect::GiveBack { delay: Some(ms(90_000)), begun: true })).await;
     d.pass(100);
     assert_eq!((d.tick().await.now, d.enqueue("next").await.created_at), (d.now(), d.now()));
     assert_eq!(d.moved(Effect::Cancel { ids: ids(&["w"]), children: false }).await, ["w"]);

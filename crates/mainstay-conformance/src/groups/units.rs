@@ -273,7 +273,10 @@ async fn what_follows_the_outcome_of_its_fence_is_superseded(d: &Desk) {
 
 async fn what_follows_the_give_back_of_its_fence_is_superseded(d: &Desk) {
     let fence = d.claimed("w").await;
-    let units = [Unit::by(&fence).effect(Effect::GiveBack { delay: None }), Unit::by(&fence).step(step(0, "after"))];
+    let units = [
+        Unit::by(&fence).effect(Effect::GiveBack { delay: None, begun: true }),
+        Unit::by(&fence).step(step(0, "after")),
+    ];
     let answers: Vec<_> = d.units(&units).await.into_iter().map(|answer| answer.expect("judged")).collect();
     assert_eq!(answers[0], UnitReply::Done { effects: vec![EffectReply::Written] });
     assert_eq!(answers[1], UnitReply::Superseded { by: Standing::Open(Status::Enqueued) });

@@ -230,7 +230,7 @@ async fn a_give_back_keeps_every_other_field(d: &Desk) {
 async fn a_give_back_for_later_keeps_every_other_field(d: &Desk) {
     let (mut expected, fence) = running(d, "w").await;
     d.pass(500);
-    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(70)) })).await;
+    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(70)), begun: true })).await;
     (expected.started_at, expected.delay_until) = (None, Some(d.now() + ms(70)));
     is(d, expected.clone(), Status::Delayed).await;
     d.pass(70);
@@ -258,7 +258,7 @@ async fn a_take_over_keeps_every_other_field(d: &Desk) {
 async fn a_give_back_with_a_delay_of_0_is_delayed(d: &Desk) {
     let fence = d.claimed("w").await;
     d.pass(500);
-    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(0)) })).await;
+    d.done(Unit::by(&fence).effect(Effect::GiveBack { delay: Some(ms(0)), begun: true })).await;
     let row = d.row("w").await;
     assert_eq!((row.status, row.delay_until, d.take_ids(d.claim()).await), (Status::Delayed, Some(d.now()), vec![]));
     assert_eq!(d.tick().await.released, [Q]);

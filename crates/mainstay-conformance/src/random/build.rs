@@ -154,7 +154,7 @@ pub(crate) fn effect(op: &EffectOp, now: mainstay_store::Timestamp) -> Option<Ef
             (fork.queue, fork.version) = (n.map(queue), v.map(version));
             fork.into()
         }
-        EffectOp::GiveBack { delay } => Effect::GiveBack { delay: delay.map(tens) },
+        EffectOp::GiveBack { delay, begun } => Effect::GiveBack { delay: delay.map(tens), begun: *begun },
         EffectOp::SetDelay { id: n, delay } => Effect::SetDelay { id: id(*n), delay: when(*delay, now) },
         EffectOp::Attributes { id: n, clear } => {
             Effect::Attributes { id: id(*n), json: (!clear).then(|| "{\"a\":1}".into()) }

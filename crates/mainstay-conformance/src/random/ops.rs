@@ -158,7 +158,7 @@ pub(crate) enum EffectOp {
     Resume { ids: Vec<u8>, queue: Option<u8>, force: bool },
     Delete { ids: Vec<u8>, children: bool },
     Fork { source: u8, id: u8, below: u8, queue: Option<u8>, version: Option<u8> },
-    GiveBack { delay: Option<u8> },
+    GiveBack { delay: Option<u8>, begun: bool },
     SetDelay { id: u8, delay: i8 },
     Attributes { id: u8, clear: bool },
 }
@@ -295,8 +295,10 @@ fn unit() -> impl Strategy<Value = UnitOp> {
         effects,
         outcome: (odd == 0).then_some(0),
     });
-    let given = (0..9_u8, of(0..20_u8))
-        .prop_map(|(fence, delay)| UnitOp { fence: Some(fence), ..client(EffectOp::GiveBack { delay }) });
+    let given = (0..18_u8, of(0..20_u8)).prop_map(|(n, delay)| UnitOp {
+        fence: Some(n / 2),
+        ..client(EffectOp::GiveBack { delay, begun: n % 2 == 0 })
+    });
     prop_oneof![6 => fenced, 3 => free, 3 => given]
 }
 

@@ -15,7 +15,7 @@ fn the_history_tells_every_execution_s_begin_and_end() {
     world.enqueue("a");
     world.enqueue("b");
     let first = world.claim("c1").rows;
-    let late = Effect::GiveBack { delay: Some(Duration::from_secs(1)) };
+    let late = Effect::GiveBack { delay: Some(Duration::from_secs(1)), begun: true };
     let direct = Submit::new("c", "checkout", "of c", Place::Run("one~1".into()));
     world.run(async |memory| {
         memory.settle(&first[0].fence, Outcome::Cancelled).await?;

@@ -214,5 +214,5 @@ fn again(kind: ErrorKind) -> bool {
 }
 
 fn give_back() -> mainstay_store::Effect {
-    mainstay_store::Effect::GiveBack { delay: Some(Duration::from_millis(300)) }
+    mainstay_store::Effect::GiveBack { delay: Some(Duration::from_millis(300)), begun: true }
 }

@@ -152,14 +152,15 @@ impl Ledger {
         }
     }
 
-    /// A take-over or give-back keeps age, priority, attempts, deadline and dedup, and goes to the row's own queue.
+    /// A take-over or give-back keeps age, priority, deadline and dedup, and goes to the row's own queue. It keeps the attempts
+    /// too, but for that of a body that never began.
     fn returned(&mut self, before: &WorkflowRow, after: &WorkflowRow) {
         self.returns += 1;
         let home = before.queue.clone().unwrap_or_else(|| QueueName::from(INTERNAL_QUEUE));
         if after.queue.as_ref() != Some(&home) {
             self.fault("49", format!("{} came back to {:?}, its queue is {home}", before.id, after.queue));
         }
-        if before.attempts != after.attempts {
+        if before.attempts != after.attempts && before.attempts != after.attempts + 1 {
             self.fault(
                 "50",
                 format!("{} came back with {} attempts of {}", before.id, after.attempts, before.attempts),

@@ -246,6 +246,8 @@ pub enum Effect {
     GiveBack {
         /// How long it stays delayed; at once claimable where missing.
         delay: Option<Duration>,
+        /// Whether its body may have begun in this execution. The attempt of one that has not is taken off again.
+        begun: bool,
     },
     /// Moves the due time of a delayed workflow; refused with `Missing` when it is not delayed.
     SetDelay {

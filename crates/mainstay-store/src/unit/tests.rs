@@ -32,7 +32,7 @@ fn a_good_unit_of_every_effect_passes() {
         Effect::SetEvent { at: Position(0), key: "k".into(), value: "1".into(), codec: None },
         Effect::StreamWrite { at: Position(0), key: "k".into(), value: "1".into(), codec: None },
         Effect::StreamClose { at: Position(0), key: "k".into() },
-        Effect::GiveBack { delay: None },
+        Effect::GiveBack { delay: None, begun: true },
     ];
     for effect in fenced {
         assert_eq!(field(&Unit::by(&fence()).effect(effect.clone())), None, "{effect:?}");
@@ -121,8 +121,8 @@ fn steps_that_contradict_themselves_are_refused() {
         ("steps.output", one().step(step(0, StepOutput::Answer(0)))),
         ("steps.name", one().step(StepRow::new(0, "", StepOutput::Nothing))),
         ("effects.ids", one().effect(Effect::Cancel { ids: vec!["own".into()], children: false })),
-        ("effects.give_back", one().effect(Effect::GiveBack { delay: None }).outcome(Outcome::Cancelled)),
-        ("effects.give_back", one().effect(Effect::GiveBack { delay: None }).effect(submit())),
+        ("effects.give_back", one().effect(Effect::GiveBack { delay: None, begun: true }).outcome(Outcome::Cancelled)),
+        ("effects.give_back", one().effect(Effect::GiveBack { delay: None, begun: true }).effect(submit())),
         ("fork.id", Unit::new().effect(Fork::new("w", "w", 0))),
         ("fork.below", Unit::new().effect(Fork::new("w", "f", -1))),
     ];
@@ -142,7 +142,7 @@ fn only_what_an_identity_guards_may_be_repeated() {
         one(resume(false)),
         one(Effect::Cancel { ids: vec!["w".into()], children: true }),
         one(Effect::SetDelay { id: "w".into(), delay: When::At(crate::Timestamp::from_millis(5)) }),
-        Unit::by(&fence()).effect(Effect::GiveBack { delay: Some(Duration::from_secs(1)) }),
+        Unit::by(&fence()).effect(Effect::GiveBack { delay: Some(Duration::from_secs(1)), begun: true }),
         Unit::by(&fence()).effect(resume(true)).step(StepRow::new(0, "s", StepOutput::Answer(0))),
         Unit::by(&fence()).outcome(Outcome::Cancelled),
     ];
