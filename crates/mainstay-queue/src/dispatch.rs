@@ -8,7 +8,7 @@ use mainstay_store::{Beat, Beaten, ErrorKind, ExecutorId, Store, StoreError, Tak
 
 use crate::config::Config;
 use crate::launcher::Launcher;
-use crate::shared::Shared;
+use crate::shared::{Errand, Shared};
 use crate::slot::Slot;
 use crate::stats::Stats;
 use crate::tally::Body;
@@ -159,12 +159,22 @@ impl Dispatch {
         // No beat may move the lease while it is being ended.
         shared.tasks.close();
         shared.tasks.abort_all();
+        let _ = shared.env.timeout(GRACE / 2, return_rows(shared)).await;
         let returned = shared.env.timeout(GRACE, end_lease(shared)).await.ok().and_then(Result::ok);
         let left = shared.tasks.drain(shared.env.monotonic()).await;
         let (evicting, tasks) = (evicted.len(), left.len());
         tracing::info!(evicted = evicting, tasks, ended = returned.is_some(), "engine stopped");
         Drained { evicted, ended: returned.is_some(), returned: returned.unwrap_or_default() }
     }
+}
+
+/// Gives back what the upkeep has not come to: the end of the lease would count an attempt of rows that never began.
+async fn return_rows(shared: &Shared) -> Result<(), StoreError> {
+    let units: Vec<_> = shared.errands.take().into_iter().filter_map(Errand::unit).collect();
+    if !units.is_empty() {
+        shared.store.commit(&units).await?;
+    }
+    Ok(())
 }
 
 /// Takes the own lease over, page by page.

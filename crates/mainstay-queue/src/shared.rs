@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mainstay_env::{Env, Rng, Tasks};
-use mainstay_store::{Beat, Claim, ExecutorId, Fence, QueueName, Registered, Store, Token, WorkflowId};
+use mainstay_store::{Beat, Claim, Effect, ExecutorId, Fence, QueueName, Registered, Store, Token, Unit, WorkflowId};
 
 use crate::config::Config;
 use crate::lane::{LaneInput, Pace};
@@ -62,6 +62,18 @@ pub(crate) enum Errand {
     Suspect,
     /// There is a new executor to audit.
     Renewed,
+}
+
+impl Errand {
+    /// The unit of a row that is given back.
+    pub(crate) fn unit(self) -> Option<Unit> {
+        match self {
+            Self::GiveBack(Return { fence, delay, begun }) => {
+                Some(Unit::by(&fence).effect(Effect::GiveBack { delay, begun }))
+            }
+            Self::TakeOver(_) | Self::Suspect | Self::Renewed => None,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Starts that are made again: replayed by a process that knows other functions, or after their answer was lost.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mainstay_runtime::{Builder, Engine, ErrorKind, Queue, Registration, Status};
-use mainstay_store::wrap::{FaultPlan, Faults, Rates, WithFaults};
+use mainstay_store::wrap::{FaultPlan, Faults, Method, Rates, WithFaults};
 
 use crate::support::{Log, World};
 use crate::tools::{body, call, secs};
@@ -185,4 +186,32 @@ fn a_workflow_cannot_start_itself() {
     let result = world.run(handle.result().timeout(secs(600)));
     assert_eq!(result.expect("it waits for itself"), 3);
     assert_eq!(world.step_names("w"), ["work", "work", "inside"]);
+}
+
+#[test]
+fn a_row_that_a_stopping_process_claims_keeps_its_only_attempt() {
+    let mut given_back = 0;
+    for step in 0..30_u64 {
+        let world = World::new(step);
+        let log = Log::default();
+        let work = || Registration::function("work", body!([log] | _ctx | { Ok(log.note("began")) })).max_attempts(1);
+        let starter = world.launch(world.builder("starter").queue(Queue::new("jobs")).listen_queues(["none"]));
+        let handle = world.run(starter.start(call::<()>("work")).id("w").queue("jobs")).expect("start");
+        let late = Rates { delay: 1.0, ..Rates::default() };
+        let plan = FaultPlan::new(step).on(Method::QueueClaim, late).delay(millis(100), millis(200));
+        let (store, _faults) = WithFaults::new(Arc::new(world.memory.attach(world.env("first"))), plan);
+        let first = world.launch(Engine::builder(store).app("shop").executor("first").register(work()));
+        world.pass(millis(step * 10));
+        world.run(first.shutdown(secs(5))).expect("shutdown");
+        given_back += first.stats().given_back;
+        let second = world.launch(world.builder("second").register(work()));
+        assert!(world.run(handle.result()).is_ok(), "step {step}: {:?}", world.status("w"));
+        assert_eq!(log.all(), ["began"], "step {step}");
+        drop(second);
+    }
+    assert!(given_back > 0, "no claim was answered while its process stopped");
+}
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
