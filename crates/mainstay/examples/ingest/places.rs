@@ -32,12 +32,15 @@ impl Places {
         fs::create_dir_all(&args.out).map_err(cannot)?;
         let out = args.out.canonicalize().map_err(cannot)?;
         if folder == out || ["files", "runs", "tmp"].iter().any(|own| folder.starts_with(out.join(own))) {
-            return Err(format!("{}: the results would be put into the folder itself", args.folder.display()));
+            return Err(format!(
+                "{}: the results would be put into the folder itself; give another folder with --out DIR",
+                args.folder.display()
+            ));
         }
         let (url, out) = (args.url(&out)?, Out::new(out));
         match work::current(&out) {
             Ok(Some(current)) if current.folder != PathText::of(&folder) => Err(format!(
-                "{}: holds the results of {}; give another folder with --out",
+                "{}: holds the results of {}; give another folder with --out DIR",
                 args.out.display(),
                 current.folder
             )),
@@ -120,7 +123,8 @@ mod tests {
         let (_dir, dir) = dir();
         fs::create_dir_all(dir.join("files/x")).expect("folders");
         for folder in [dir.clone(), dir.join("files"), dir.join("files/x")] {
-            assert!(Places::find(&args(&folder, &dir, &[])).is_err(), "{folder:?}");
+            let error = Places::find(&args(&folder, &dir, &[])).expect_err("into itself");
+            assert!(error.ends_with("give another folder with --out DIR"), "{error}");
         }
         assert!(Places::find(&args(&dir, &dir.join("out"), &[])).is_ok());
     }
