@@ -91,6 +91,15 @@ pub(crate) enum State {
     Done,
     /// It ended otherwise.
     Failed,
+    /// It ended well, but its result is there no more.
+    Lost,
+}
+
+impl State {
+    /// Whether another is to be started in its place.
+    pub(crate) fn is_to_be_tried_again(self) -> bool {
+        matches!(self, Self::Failed | Self::Lost)
+    }
 }
 
 /// The latest of the workflows `<base>`, `<base>-r1`, `<base>-r2` …

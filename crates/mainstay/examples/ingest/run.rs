@@ -122,19 +122,20 @@ impl Run<'_> {
     }
 
     /// Finds the latest workflow of each file. Where the run over them has ended and some have failed, or there is no such
-    /// run, those are tried again under new ids, and with them a new run.
+    /// run, those are tried again under new ids, and with them a new run. So are those whose result is gone, in any case.
     async fn decide(&self) -> Result<Decision, String> {
         let place = self.places.place();
         let bases = self.scan.files.iter().map(|found| file_id(&place, found)).collect();
-        let files = self.latest(bases, |state| state == State::Failed).await?;
+        let mut files = self.latest(bases).await?;
+        let lost = self.mark_lost(&mut files);
         let list = List::new(place.clone(), self.scan, files.iter().map(Latest::id));
         let run = self.latest_run(&list).await?;
         let ended = |state| files.iter().filter(|file| file.state == state).count() as u64;
         let (done, failed) = (ended(State::Done), ended(State::Failed));
-        if run.state == State::Open {
+        if run.state == State::Open && lost == 0 {
             return Ok(Decision::Go { list, id: run.id(), done: done + failed });
         }
-        if failed == 0 {
+        if failed + lost == 0 {
             if run.state == State::Done
                 && let Some(summary) = self.written(&self.result(&run.id()).await?)
             {
@@ -143,7 +144,7 @@ impl Run<'_> {
             }
             return Ok(Decision::Go { list, id: run.next(), done });
         }
-        let again = files.iter().map(|file| if file.state == State::Failed { file.next() } else { file.id() });
+        let again = files.iter().map(|file| if file.state.is_to_be_tried_again() { file.next() } else { file.id() });
         let list = List::new(place, self.scan, again);
         let run = self.latest_run(&list).await?;
         let id = if run.state == State::Open { run.id() } else { run.next() };
@@ -151,12 +152,24 @@ impl Run<'_> {
     }
 
     async fn latest_run(&self, list: &List) -> Result<Latest, String> {
-        let found = self.latest(vec![list.run_id()], |state| state != State::Never).await?;
+        let found = self.latest(vec![list.run_id()]).await?;
         found.into_iter().next().ok_or_else(|| "no run".to_owned())
     }
 
-    /// The latest of each; the one after is asked for where `goes_on` says that there may be one.
-    async fn latest(&self, bases: Vec<String>, goes_on: impl Fn(State) -> bool) -> Result<Vec<Latest>, String> {
+    /// Finds out which files have ended well and have no result. Answers how many.
+    fn mark_lost(&self, files: &mut [Latest]) -> u64 {
+        let mut lost = 0;
+        for (file, found) in files.iter_mut().zip(&self.scan.files) {
+            if file.state == State::Done && !self.places.out.file(&found.path, &file.id()).is_file() {
+                file.state = State::Lost;
+                lost += 1;
+            }
+        }
+        lost
+    }
+
+    /// The latest of each.
+    async fn latest(&self, bases: Vec<String>) -> Result<Vec<Latest>, String> {
         let mut all: Vec<Latest> = bases.into_iter().map(Latest::never).collect();
         let mut asked: Vec<usize> = (0..all.len()).collect();
         let mut number = 0;
@@ -168,7 +181,7 @@ impl Run<'_> {
                 if state != State::Never {
                     all[*at].found(number, state);
                 }
-                state != State::Never && goes_on(state)
+                state != State::Never
             });
             number += 1;
         }

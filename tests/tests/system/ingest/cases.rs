@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,6 +20,24 @@ fn begun(site: &Site, from: usize) -> Vec<String> {
 
 fn lines(site: &Site) -> usize {
     site.journal("out").lines.len()
+}
+
+/// Every file below a folder with its text, in order.
+fn files_below(folder: &Path) -> Vec<(PathBuf, String)> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}")) {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).expect("text");
+                files.push((path, text));
+            }
+        }
+    }
+    files.sort();
+    files
 }
 
 fn value(text: &str) -> serde_json::Value {
@@ -95,6 +114,56 @@ fn a_file_that_is_no_text_fails_alone_and_is_tried_again_by_the_next_run() {
     File::options().write(true).open(site.path("in/bad")).and_then(|file| file.set_modified(written)).expect("a time");
     site.run("out").ended(0);
     assert_eq!(value(&site.summary("out"))["totals"]["files"], 6);
+}
+
+#[test]
+fn results_that_are_gone_are_written_again_and_no_others() {
+    let site = Site::of(30, 6);
+    site.run("out").ended(0);
+    let summary = site.summary("out");
+    let results = |site: &Site| -> BTreeSet<_> { files_below(&site.path("out/files")).into_iter().collect() };
+    let (known, first) = (lines(&site), results(&site));
+    let (gone, text) = first.first().cloned().expect("a result");
+    fs::remove_file(&gone).expect("a result");
+    let told = site.run("out").ended(0);
+    assert!(told.contains("30 files: 29 done, 1 left"), "{told}");
+    assert_eq!(begun(&site, known), ["count", "hash", SUMMARY, "write"]);
+    assert_eq!(fs::read_to_string(&gone).expect("the result"), text);
+    fs::remove_dir_all(site.path("out/files")).expect("the results");
+    let told = site.run("out").ended(0);
+    assert!(told.contains("30 files: 0 done, 30 left"), "{told}");
+    assert_eq!((results(&site), site.summary("out")), (first, summary));
+    let known = lines(&site);
+    let told = site.run("out").ended(0);
+    assert!(told.contains("30 files: 30 done, 0 left"), "{told}");
+    assert_eq!(lines(&site), known);
+}
+
+#[test]
+fn results_that_are_gone_from_a_killed_run_are_written_again_over_another_kill() {
+    let site = Site::of(60, 7);
+    site.run("calm").ended(0);
+    for results in 0..2 {
+        let program = site.start("out", 50);
+        let mut journal = site.journal("out");
+        let known = journal.lines.len();
+        block_on(async {
+            while journal.lines[known..].iter().filter(|line| !line.begins && line.step.1 == "write").count() < 16 {
+                site.env.sleep(Duration::from_millis(2)).await;
+                journal.refresh();
+            }
+        });
+        program.kill();
+        if results == 0 {
+            fs::remove_dir_all(site.path("out/files")).expect("results");
+        }
+    }
+    let told = site.run("out").ended(0);
+    assert!(!told.contains("60 files: 0 done"), "{told}");
+    let (out, calm) = (files_below(&site.path("out/files")), files_below(&site.path("calm/files")));
+    assert_eq!((out.len(), calm.len()), (60, 60));
+    assert!(out.iter().map(|(_, text)| text).eq(calm.iter().map(|(_, text)| text)));
+    assert_eq!(site.summary("out"), site.summary("calm"));
 }
 
 #[test]
