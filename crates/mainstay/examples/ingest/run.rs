@@ -108,6 +108,11 @@ enum Decision {
 
 impl Run<'_> {
     async fn to_its_end(&self) -> Result<Ending, String> {
+        match self.scan.unread.len() {
+            0 => {}
+            1 => say("1 entry cannot be read and counts as failed, beside the files"),
+            unread => say(&format!("{unread} entries cannot be read and count as failed, beside the files")),
+        }
         for _ in 0..ROUNDS {
             match self.decide().await? {
                 Decision::Finished(summary) => return Ok(self.report(&summary)),

@@ -167,6 +167,22 @@ fn results_that_are_gone_from_a_killed_run_are_written_again_over_another_kill()
 }
 
 #[test]
+fn a_folder_that_cannot_be_read_is_told_of_before_it_is_counted_as_failed() {
+    let site = Site::of(2, 9);
+    // Too long a path is the one that no user may read; a shell makes it from inside.
+    let name = "n".repeat(250);
+    let deep = format!("for n in $(seq 20); do mkdir {name} && cd -P {name} || exit 1; done");
+    let made = Command::new("sh").args(["-c", &deep]).current_dir(site.path("in")).status().expect("a shell");
+    assert!(made.success());
+    for done in ["0 done, 2 left", "2 done, 0 left"] {
+        let told = site.run("out").ended(1);
+        assert!(told.contains(&format!("2 files: {done}")), "{told}");
+        assert!(told.contains("1 entry cannot be read and counts as failed, beside the files"), "{told}");
+        assert!(told.contains("2 ingested, 1 failed"), "{told}");
+    }
+}
+
+#[test]
 fn results_inside_the_folder_are_not_ingested_and_links_are_named() {
     let site = Site::of(6, 4);
     std::os::unix::fs::symlink("part-0", site.path("in/link")).expect("a link");
