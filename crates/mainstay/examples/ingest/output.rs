@@ -3,7 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
+use mainstay_store::Timestamp;
 use serde::Serialize;
 use tokio::fs;
 use tokio::io::AsyncWriteExt;
@@ -15,6 +17,9 @@ const NAME: usize = 255;
 
 /// Bytes kept of a name that is too long with its ending.
 const KEPT: usize = 180;
+
+/// Age at which a process no longer needs what it has prepared beside a place; it does so within moments.
+const OLD: Duration = Duration::from_secs(3_600);
 
 /// The folder of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +65,25 @@ impl Out {
     /// Where a workflow prepares a file. One that a killed process left behind is written again by the next.
     pub(crate) fn temporary(&self, id: &str) -> PathBuf {
         self.0.join("tmp").join(id)
+    }
+
+    /// Where a process prepares a file that other processes may prepare as well.
+    pub(crate) fn own_temporary(&self, place: &Path) -> PathBuf {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        self.temporary(&format!("{name}.{}", std::process::id()))
+    }
+
+    /// Removes what killed processes have prepared for themselves, as far as that can be done.
+    pub(crate) fn sweep(&self, now: Timestamp) {
+        for entry in std::fs::read_dir(self.0.join("tmp")).into_iter().flatten().flatten() {
+            let modified = entry.metadata().and_then(|meta| meta.modified()).ok();
+            let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let is_old = modified.is_some_and(|time| time + OLD < now.since(Timestamp::EPOCH));
+            if is_old && entry.file_name().to_string_lossy().contains(".json.") {
+                // What cannot be removed takes space alone.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 }
 

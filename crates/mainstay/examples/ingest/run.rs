@@ -53,6 +53,7 @@ pub(crate) async fn run(args: &Args) -> Result<Ending, String> {
     let store = mainstay::open(&places.url).await.map_err(|error| format!("{}: {}", places.url, error.message()))?;
     let without = places.without(args.ledger.as_deref());
     let scan = scan(&places.folder, &without).map_err(|error| format!("{}: {error}", args.folder.display()))?;
+    places.out.sweep(store.env().now());
     let engine = launch(args, store.clone(), ledger).await.map_err(|error| error.message().to_owned())?;
     let job = Run { args, places: &places, scan: &scan, engine: &engine, store: &*store };
     let ending = tokio::select! {

@@ -251,9 +251,7 @@ pub(crate) async fn announce(out: &Out, run: &str, list: &List) -> Result<String
 }
 
 async fn replace(out: &Out, place: &Path, bytes: &[u8]) -> Result<()> {
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    // Two processes may do the same at once, so that each prepares its own.
-    let temporary = out.temporary(&format!("{name}.{}", std::process::id()));
+    let temporary = out.own_temporary(place);
     output::stage(&temporary, bytes).await?;
     Ok(output::publish(&temporary, place).await?)
 }

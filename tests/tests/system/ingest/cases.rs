@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use mainstay_env::block_on;
 
@@ -164,6 +164,22 @@ fn results_that_are_gone_from_a_killed_run_are_written_again_over_another_kill()
     assert_eq!((out.len(), calm.len()), (60, 60));
     assert!(out.iter().map(|(_, text)| text).eq(calm.iter().map(|(_, text)| text)));
     assert_eq!(site.summary("out"), site.summary("calm"));
+}
+
+#[test]
+fn what_a_killed_process_prepared_is_removed_once_it_is_old() {
+    let site = Site::of(1, 8);
+    site.run("out").ended(0);
+    let prepared = |name: &str| site.path("out/tmp").join(name);
+    for name in ["run.json.17", "0a1b.json.18", "run.json.19", "0a1b"] {
+        let file = File::create(prepared(name)).expect("a file");
+        if name != "run.json.19" {
+            file.set_modified(UNIX_EPOCH).expect("a time");
+        }
+    }
+    site.run("out").ended(0);
+    let is_left = ["run.json.17", "0a1b.json.18", "run.json.19", "0a1b"].map(|name| prepared(name).exists());
+    assert_eq!(is_left, [false, false, true, true], "a young one may be of a process at work, an id of a workflow");
 }
 
 #[test]
