@@ -16,6 +16,10 @@ use crate::{prober, service, supervisor, upkeep};
 
 /// How long `stop_claiming` waits for claims that are out; the rows of a later one are given back.
 const SETTLE: Duration = Duration::from_secs(5);
+/// How long all that runs must only wait until a shutdown takes it for settled: a wait that has ended is resumed in that time.
+const STILL: Duration = Duration::from_millis(250);
+/// Looks in that time.
+const STILL_LOOKS: u32 = 5;
 /// How long a shutdown gives the store, after its limit, to end the lease.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -144,14 +148,14 @@ impl Dispatch {
     }
 
     /// Stops claiming, waits up to `limit` for what runs, drops the rest, and ends the own lease, so that its rows can be
-    /// claimed at once.
+    /// claimed at once. What only waits in durable calls is not waited for: it stands at a point that any process goes on from.
     ///
     /// Returns within two seconds of the limit even when the store hangs; the lease then expires in the eyes of others.
     pub async fn shutdown(&self, limit: Duration) -> Drained {
         let shared = &self.shared;
         let deadline = shared.env.deadline(limit);
         self.stop_by(deadline.min(shared.env.deadline(SETTLE))).await;
-        let _ = shared.env.timeout_at(deadline, shared.counts.emptied()).await;
+        let _ = shared.env.timeout_at(deadline, settled(shared)).await;
         let evicted = self.running();
         for id in &evicted {
             shared.evict(id);
@@ -165,6 +169,17 @@ impl Dispatch {
         let (evicting, tasks) = (evicted.len(), left.len());
         tracing::info!(evicted = evicting, tasks, ended = returned.is_some(), "engine stopped");
         Drained { evicted, ended: returned.is_some(), returned: returned.unwrap_or_default() }
+    }
+}
+
+/// Waits until nothing runs, or all that runs has waited in durable calls for a while.
+async fn settled(shared: &Shared) {
+    let mut looks = 0;
+    while looks < STILL_LOOKS {
+        if shared.env.timeout(STILL / STILL_LOOKS, shared.counts.emptied()).await.is_ok() {
+            return;
+        }
+        looks = if shared.counts.lock().active() == 0 { looks + 1 } else { 0 };
     }
 }
 

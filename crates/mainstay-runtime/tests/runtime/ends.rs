@@ -99,8 +99,19 @@ fn fewer_positions_than_a_branch_has_taken_are_refused_and_the_branch_with_them(
 #[test]
 fn a_shutdown_goes_on_when_its_caller_gives_up_and_others_wait_for_its_end() {
     let world = World::new(4);
-    let build =
-        || world.builder("web").function("nap", |ctx: Ctx| async move { ctx.sleep(Duration::from_secs(3600)).await });
+    let build = || {
+        let env = world.env("web");
+        world.builder("web").function("nap", move |ctx: Ctx| {
+            let env = env.clone();
+            async move {
+                let long = || async {
+                    env.sleep(Duration::from_secs(3600)).await;
+                    Ok(())
+                };
+                ctx.step("long", long).await
+            }
+        })
+    };
     let engine = world.launch(build());
     world.run(async { engine.start(Invocation::named("nap")).id("w").await }).expect("started");
     world.pass(Duration::from_secs(1));
@@ -136,4 +147,21 @@ fn an_engine_whose_callers_runtime_has_ended_takes_no_more_work() {
     });
     assert_eq!(attempts, Some(1));
     mainstay_env::block_on(engine.shutdown(Duration::from_secs(1))).expect("shut down");
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_what_only_waits() {
+    let world = World::new(5);
+    let nap = |ctx: Ctx| async move { ctx.sleep(Duration::from_secs(3600)).await };
+    let parent = |ctx: Ctx| async move { ctx.run(Invocation::named("nap").returning::<()>()).await };
+    let engine = world.launch(world.builder("web").function("nap", nap).function("parent", parent));
+    world.run(async { engine.start(Invocation::named("parent")).id("w").await }).expect("started");
+    world.pass(Duration::from_secs(1));
+    assert_eq!(engine.stats().running, 2);
+    let clock = world.env("watch");
+    let began = clock.monotonic();
+    world.run(engine.shutdown(Duration::from_secs(30))).expect("shut down");
+    let took = clock.monotonic().since(began);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(engine.stats().running, 0);
 }
