@@ -15,3 +15,9 @@ pub fn refused(message: &str) -> Error {
 pub fn store_error(error: StoreError) -> Error {
     Error::store(error)
 }
+
+/// Why a file could not be opened as a store: the file, and what the backend says of it.
+#[must_use]
+pub fn not_opened(path: &str, error: StoreError) -> Error {
+    Error::not_opened(path, error)
+}

@@ -199,7 +199,7 @@ impl Registration {
                 let args = W::Args::decode(W::PARAMS, input.0.as_ref(), input.1.as_ref())?;
                 let shared = ctx.shared().clone();
                 let value = workflow.run(ctx, args).await?;
-                shared.round_trip(&value).map(|(payload, _)| payload)
+                shared.round_trip(|| "the result of the workflow".to_owned(), &value).map(|(payload, _)| payload)
             })
         });
         Self { key, max_attempts: W::MAX_ATTEMPTS, body }

@@ -133,12 +133,20 @@ impl Shared {
         Ok(payload)
     }
 
-    /// Encodes a value and reads it back, as it will be read from the store.
-    pub(crate) fn round_trip<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<(Payload, T)> {
-        let (payload, value) =
-            codec::round_trip(value, self.strictness).map_err(|error| Error::bad_output(error.to_string()))?;
-        self.bounds.payload("output", &payload).map_err(|error| Error::bad_output(error.to_string()))?;
-        Ok((payload, value))
+    /// Encodes a value and reads it back, as it will be read from the store; `what` names it in the error.
+    pub(crate) fn round_trip<T>(&self, what: impl FnOnce() -> String, value: &T) -> Result<(Payload, T)>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let refused =
+            |error: &dyn std::fmt::Display| Error::bad_output(format!("{} cannot be stored: {error}", what()));
+        match codec::round_trip(value, self.strictness) {
+            Ok((payload, value)) => match self.bounds.payload("size", &payload) {
+                Ok(()) => Ok((payload, value)),
+                Err(error) => Err(refused(&error)),
+            },
+            Err(error) => Err(refused(&error)),
+        }
     }
 
     /// The stored form of an error.

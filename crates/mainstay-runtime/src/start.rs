@@ -6,6 +6,7 @@ mod options;
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mainstay_env::{BoxFuture, Timestamp};
@@ -200,7 +201,7 @@ impl<W: Target> Start<W> {
     async fn run(self) -> Result<Handle<W::Output>> {
         match self.from {
             Origin::Engine(shared) => {
-                if shared.is_stopping() {
+                if shared.is_stopping() || shared.bodies_lost.load(Ordering::Relaxed) {
                     return Err(Error::stopped());
                 }
                 let request = self.request?;

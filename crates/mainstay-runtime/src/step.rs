@@ -313,7 +313,8 @@ where
     let step = Inside::new(name.clone(), format!("{}-{position}", exec.id));
     let scope = Scope { ctx: ctx.clone(), step: Some(step) };
     let result = attempts(env, scope, &retry, body).await;
-    let (output, value) = match result.and_then(|value| exec.shared.round_trip(&value)) {
+    let what = || format!("the value of step {name:?}");
+    let (output, value) = match result.and_then(|value| exec.shared.round_trip(what, &value)) {
         Ok((payload, value)) => (StepOutput::Value(payload), Ok(value)),
         Err(error) => {
             let payload = exec.shared.record(&error);

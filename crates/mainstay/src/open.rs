@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstay_env::Env;
 use mainstay_memory::Memory;
-use mainstay_runtime::private::{refused, store_error};
+use mainstay_runtime::private::{not_opened, refused, store_error};
 use mainstay_runtime::{Error, Result};
 use mainstay_store::{ErrorKind, Store, StoreClock, StoreError};
 
@@ -34,6 +34,9 @@ pub fn memory() -> Arc<dyn Store> {
 }
 
 /// Opens a store: `sqlite:FILE` (made when it is not there, shared by processes), or `memory:`.
+///
+/// A SQLite store is the file and those beside it that begin with its name: copy them together, or while no process has it open
+/// after any SQLite program has folded them in.
 ///
 /// Errors: `Refused` for an address that is none of these, or needs a feature that is switched off; what the store says
 /// when it cannot be opened. An error never shows an address that may carry a password.
@@ -71,8 +74,15 @@ async fn sqlite(path: &str) -> Result<Arc<dyn Store>> {
     if path.is_empty() {
         return Err(refused("store address: `sqlite:` needs a file"));
     }
+    if path == ":memory:" {
+        return Err(refused("store address: use `memory:` for a store that lives in memory"));
+    }
+    if path.contains('?') {
+        return Err(refused("store address: `sqlite:FILE` takes no options after a `?`"));
+    }
     let env = env()?;
-    let store = mainstay_sqlite::Sqlite::open(&env, path, StoreClock::Server).await.map_err(store_error)?;
+    let store =
+        mainstay_sqlite::Sqlite::open(&env, path, StoreClock::Server).await.map_err(|error| not_opened(path, error))?;
     Ok(Arc::new(store))
 }
 

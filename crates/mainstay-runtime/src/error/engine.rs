@@ -58,7 +58,7 @@ impl Error {
 
     /// A call of an engine that has been shut down.
     pub(crate) fn stopped() -> Self {
-        Self::made(ErrorKind::Stopped, "the engine has been shut down")
+        Self::made(ErrorKind::Stopped, "the engine has been shut down, or the runtime that launched it has ended")
     }
 
     /// Code that does not ask for what is recorded.
@@ -81,6 +81,17 @@ impl Error {
             _ => ErrorKind::Unavailable,
         };
         Self::of_store(kind, error)
+    }
+
+    /// A file that is no store, or cannot be reached; the backend's own text holds no secret, since a path has none.
+    pub(crate) fn not_opened(path: &str, error: StoreError) -> Self {
+        let kind = match error.kind() {
+            StoreKind::Unavailable | StoreKind::Timeout | StoreKind::Full => ErrorKind::Unavailable,
+            _ => ErrorKind::Refused,
+        };
+        let mut this = Self::of_store(kind, error.clone());
+        this.inner().message = format!("{path}: {error}");
+        this
     }
 
     /// Names the method and the kind, and a field; the texts of drivers stay in the source.

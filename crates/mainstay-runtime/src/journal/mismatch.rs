@@ -77,9 +77,7 @@ impl fmt::Display for Mismatch {
             Some(recorded) => write!(f, "position {position} holds the {recorded}, and the code asks for the {asked}")?,
             None => write!(f, "position {position} holds nothing, and the code has written beside the {asked} before")?,
         }
-        f.write_str(
-            "; deploy code that makes the recorded calls in their order and resume the workflow, or keep both orders with ctx.patch",
-        )
+        f.write_str("; deploy code that makes the recorded calls in their order and resume the workflow")
     }
 }
 
