@@ -133,7 +133,8 @@ impl Queue {
         self
     }
 
-    /// Most workflows of one partition running at once over all processes.
+    /// Most workflows of one partition running at once over all processes. No backend of this version has partitions: a launch
+    /// is refused.
     ///
     /// ```
     /// # use mainstay::prelude::*;

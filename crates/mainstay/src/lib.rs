@@ -37,7 +37,8 @@
 //! [`Ctx::step`] runs a body that returns this crate's [`Result`], [`Ctx::call`] one with an error type of its own,
 //! and `#[step]` makes a function a step. A step runs again when its process dies before the result is stored, so
 //! it must bear being repeated: [`Attempt::key`] is a key for services that know a repeated request by one. A failed
-//! step fails the call; [`StepCall::retries`] and what stands beside it say how often and when it is tried again.
+//! step fails the call; [`StepCall::retries`] and what stands beside it say how often and when it is tried again. Attempts are
+//! this process's: after its death they are counted anew.
 //!
 //! ```
 //! # use mainstay::prelude::*;
@@ -153,11 +154,15 @@
 //!
 //! - It reads no clock, no random source, no file, no environment and no global state, and changes nothing outside:
 //!   all that belongs in steps.
-//! - It waits for durable calls alone. A time limit is [`Ctx::race`] with [`Ctx::sleep`]; a task of its own is
-//!   [`Ctx::spawn`], because calls that a spawned task or thread makes are refused.
+//! - It takes no order from chance: the iteration of a `HashMap` is another one in every process.
+//! - It waits for durable calls alone. A time limit is [`Ctx::race`] with [`Ctx::sleep`], never `tokio::time::timeout`; the first
+//!   of several is [`Ctx::race`], never `tokio::select!`: a replay would take another branch. A task of its own is
+//!   [`Ctx::spawn`], because calls that a spawned task or thread makes are refused. It blocks on no durable call.
 //! - It starts workflows by [`Ctx::start`] or [`Ctx::run`]; [`Engine::start`] is refused in a body.
 //! - A new version of the code keeps the calls, in order and by name, of what is still running. Where it does not, the
-//!   workflow is set aside with an error of kind [`Mismatch`](ErrorKind::Mismatch), and nothing is lost.
+//!   workflow is set aside: its row says [`Mismatch`](ErrorKind::Mismatch) and where, whoever waits for it gets an error of kind
+//!   [`Parked`](ErrorKind::Parked), and [`Engine::resume`] goes on once code is deployed that fits. A parent that awaits it gets
+//!   that error too, recorded like any other: let it handle what may come back later.
 //!
 //! # Sleep
 //!
@@ -169,10 +174,16 @@
 //! [`Engine::shutdown`] takes no more work, waits up to its limit and leaves the rest as it was recorded; the next
 //! launch, or another process, continues it. A process that is killed loses no more than the steps it was in.
 //!
+//! # What it tells
+//!
+//! Diagnostics go to `tracing`: waits of a body that are not durable, workflows set aside, a store that does not answer or takes
+//! no writes, leases lost. Install a subscriber, such as that of `tracing-subscriber`, to see them.
+//!
 //! # A store of your own
 //!
-//! The engine takes whatever implements [`Store`], the contract of the crate `mainstay-store`, by value or in an
-//! `Arc`:
+//! The engine takes whatever implements [`Store`], by value or in an `Arc`. The contract is the crate `mainstay-store`, which a
+//! backend depends on, with `async-trait`; `docs/writing-a-backend.md` is its guide, `examples/custom-store` a small one, and
+//! `mainstay-conformance` the suite that tells whether one is right.
 //!
 //! ```
 //! # use mainstay::prelude::*;

@@ -10,7 +10,7 @@ use crate::codec;
 use crate::invocation::Target;
 
 impl<W: Target> Start<W> {
-    /// Id of the workflow: a later start with the same id joins this one. A new one unless set; in a body it derives from
+    /// Id of the workflow: a later start with the same id joins this one, whatever its arguments. A new one unless set; in a body it derives from
     /// the parent's id and the position.
     ///
     /// ```
