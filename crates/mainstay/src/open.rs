@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstay_env::Env;
 use mainstay_memory::Memory;
-use mainstay_runtime::private::{not_opened, refused, store_error};
+use mainstay_runtime::private::{refused, store_error};
 use mainstay_runtime::{Error, Result};
 use mainstay_store::{ErrorKind, Store, StoreClock, StoreError};
 
@@ -81,8 +81,9 @@ async fn sqlite(path: &str) -> Result<Arc<dyn Store>> {
         return Err(refused("store address: `sqlite:FILE` takes no options after a `?`"));
     }
     let env = env()?;
-    let store =
-        mainstay_sqlite::Sqlite::open(&env, path, StoreClock::Server).await.map_err(|error| not_opened(path, error))?;
+    let store = mainstay_sqlite::Sqlite::open(&env, path, StoreClock::Server)
+        .await
+        .map_err(|error| mainstay_runtime::private::not_opened(path, error))?;
     Ok(Arc::new(store))
 }
 
