@@ -255,8 +255,11 @@ fn case_o08_a_workflow_that_kills_its_process_is_set_aside_and_the_others_go_on(
                 assert_eq!(second.status().await.expect("a status"), Status::Cancelled);
             }
         }
-        assert_eq!(bench.marks("begins poison").len(), runner::ATTEMPTS as usize);
-        assert!(bench.marks("begins stopped").len() <= 1, "{:#?}", bench.marks("begins"));
+        // The claim counts: where the other one killed the process first, an attempt went by without a body.
+        let (begun, other) = (bench.marks("begins poison").len(), bench.marks("begins stopped").len());
+        assert_eq!(bench.rows(&["poison".to_owned()]).await[0].attempts, runner::ATTEMPTS);
+        let all = runner::ATTEMPTS as usize;
+        assert!(other <= 1 && begun <= all && begun + other >= all, "{:#?}", bench.marks("begins"));
         assert!(deaths >= runner::ATTEMPTS, "{deaths}");
         assert_eq!(poison.result().await.expect_err("set aside").kind(), mainstay::ErrorKind::Parked);
         assert_eq!(second.status().await.expect("a status"), Status::Cancelled);
