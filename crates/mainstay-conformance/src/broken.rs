@@ -57,21 +57,8 @@ impl Fault {
     }
 }
 
-passes_on! { Broken; reads, upkeep, optional }
-
-impl Store for Broken {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn env(&self) -> &Env {
-        self.inner.env()
-    }
-
-    fn wakeups(&self) -> &Wakeups {
-        self.inner.wakeups()
-    }
-}
+pass_on! { Broken => inner: WorkflowStore, ExecutorStore, Maintenance }
+pass_on! { Broken => inner: SignalStore, ScheduleStore, AdminStore, Store }
 
 impl Broken {
     fn new(inner: Memory, fault: Fault, trouble: Current) -> Self {

@@ -16,16 +16,15 @@
 mod backend;
 #[macro_use]
 mod case;
+#[cfg(test)]
+mod broken;
 mod clients;
 mod desk;
 mod groups;
 mod history;
 #[cfg(test)]
 mod names;
-#[macro_use]
 mod pass;
-#[cfg(test)]
-mod broken;
 mod random;
 mod run;
 mod trouble;

@@ -13,6 +13,7 @@ pub mod error;
 pub mod ext;
 pub mod fence;
 pub mod model;
+mod pass_on;
 pub mod unit;
 pub mod wakeups;
 pub mod wrap;
@@ -29,3 +30,9 @@ pub use unit::{
     UnitReply,
 };
 pub use wakeups::{Subscription, Wakeup, Wakeups};
+
+/// What the code that [`pass_on!`] writes refers to.
+#[doc(hidden)]
+pub mod __private {
+    pub use async_trait::async_trait;
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mainstay_env::{Env, Sim, Task};
+use mainstay_env::{Sim, Task};
 use mainstay_memory::{Memory, Trouble};
 use mainstay_store::*;
 
@@ -81,41 +81,10 @@ impl Probe {
     }
 }
 
-impl Store for Probe {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn env(&self) -> &Env {
-        self.inner.env()
-    }
-    fn wakeups(&self) -> &Wakeups {
-        self.inner.wakeups()
-    }
-}
-
 #[async_trait]
 impl WriteStore for Probe {
     async fn commit(&self, units: &[Unit]) -> Result<Committed> {
         self.run("commit", self.inner.commit(units)).await
-    }
-}
-
-#[async_trait]
-impl WorkflowStore for Probe {
-    async fn workflow_standing(&self, ids: &[WorkflowId]) -> Result<Vec<Standing>> {
-        self.inner.workflow_standing(ids).await
-    }
-    async fn workflow_rows(&self, ids: &[WorkflowId]) -> Result<Vec<Option<WorkflowRow>>> {
-        self.inner.workflow_rows(ids).await
-    }
-    async fn workflow_steps(&self, request: ReadSteps) -> Result<Steps> {
-        self.inner.workflow_steps(request).await
-    }
-    async fn workflow_input(&self, id: &WorkflowId) -> Result<Option<Payload>> {
-        self.inner.workflow_input(id).await
-    }
-    async fn workflow_holder(&self, queue: &QueueName, key: &DedupKey) -> Result<Option<WorkflowId>> {
-        self.inner.workflow_holder(queue, key).await
     }
 }
 
@@ -133,43 +102,8 @@ impl QueueStore for Probe {
     }
 }
 
-#[async_trait]
-impl Registry for Probe {
-    async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
-        self.inner.queue_register(request).await
-    }
-    async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
-        self.inner.queue_update(request).await
-    }
-    async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool> {
-        self.inner.queue_delete(app, name).await
-    }
-    async fn queue_list(&self, app: &AppName) -> Result<Vec<Queue>> {
-        self.inner.queue_list(app).await
-    }
-    async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
-        self.inner.version_register(app, version).await
-    }
-    async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
-        self.inner.version_promote(app, version).await
-    }
-    async fn version_list(&self, app: &AppName) -> Result<Vec<Version>> {
-        self.inner.version_list(app).await
-    }
-}
-
-#[async_trait]
-impl ExecutorStore for Probe {
-    async fn lease_beat(&self, request: Beat) -> Result<Beaten> {
-        self.run("lease_beat", self.inner.lease_beat(request)).await
-    }
-    async fn lease_list(&self, app: &AppName) -> Result<Leases> {
-        self.run("lease_list", self.inner.lease_list(app)).await
-    }
-    async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver> {
-        self.run("lease_take_over", self.inner.lease_take_over(request)).await
-    }
-}
+mainstay_store::pass_on! { Probe => inner: WorkflowStore, Registry, Store }
+mainstay_store::pass_on! { Probe => inner via run: ExecutorStore }
 
 #[async_trait]
 impl Maintenance for Probe {

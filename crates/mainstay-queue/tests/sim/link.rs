@@ -2,7 +2,7 @@
 
 use crate::seen::{ClaimCall, Run, Seen, Written};
 use async_trait::async_trait;
-use mainstay_env::{Env, yield_now};
+use mainstay_env::yield_now;
 use mainstay_store::*;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -91,7 +91,7 @@ pub(crate) struct Linked {
 
 impl Linked {
     /// A read: others run before and after it, as across a network.
-    async fn read<T>(&self, call: impl Future<Output = T>) -> T {
+    async fn read<T>(&self, _method: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
         self.go().await;
         let answer = call.await;
         self.come().await;
@@ -136,28 +136,8 @@ impl WriteStore for Linked {
     }
 }
 
-#[async_trait]
-impl WorkflowStore for Linked {
-    async fn workflow_standing(&self, ids: &[WorkflowId]) -> Result<Vec<Standing>> {
-        self.read(self.inner.workflow_standing(ids)).await
-    }
-
-    async fn workflow_rows(&self, ids: &[WorkflowId]) -> Result<Vec<Option<WorkflowRow>>> {
-        self.read(self.inner.workflow_rows(ids)).await
-    }
-
-    async fn workflow_steps(&self, request: ReadSteps) -> Result<Steps> {
-        self.read(self.inner.workflow_steps(request)).await
-    }
-
-    async fn workflow_input(&self, id: &WorkflowId) -> Result<Option<Payload>> {
-        self.read(self.inner.workflow_input(id)).await
-    }
-
-    async fn workflow_holder(&self, queue: &QueueName, key: &DedupKey) -> Result<Option<WorkflowId>> {
-        self.read(self.inner.workflow_holder(queue, key)).await
-    }
-}
+pass_on! { Linked => inner via read: WorkflowStore }
+pass_on! { Linked => inner: Store }
 
 #[async_trait]
 impl QueueStore for Linked {
@@ -181,13 +161,13 @@ impl QueueStore for Linked {
     }
 
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
-        let answer = self.read(self.inner.queue_probe(request.clone())).await;
+        let answer = self.read("queue_probe", self.inner.queue_probe(request.clone())).await;
         self.tell(|| format!("probe of {:?}: {answer:?}", request.queues));
         answer
     }
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
-        let answer = self.read(self.inner.queue_audit(request.clone())).await;
+        let answer = self.read("queue_audit", self.inner.queue_audit(request.clone())).await;
         self.tell(|| format!("{request:?}: {answer:?}"));
         answer
     }
@@ -258,7 +238,7 @@ impl Registry for Linked {
     }
 
     async fn queue_list(&self, app: &AppName) -> Result<Vec<Queue>> {
-        self.read(self.inner.queue_list(app)).await
+        self.read("queue_list", self.inner.queue_list(app)).await
     }
 
     async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
@@ -270,7 +250,7 @@ impl Registry for Linked {
     }
 
     async fn version_list(&self, app: &AppName) -> Result<Vec<Version>> {
-        self.read(self.inner.version_list(app)).await
+        self.read("version_list", self.inner.version_list(app)).await
     }
 }
 
@@ -285,7 +265,7 @@ impl ExecutorStore for Linked {
     }
 
     async fn lease_list(&self, app: &AppName) -> Result<Leases> {
-        self.read(self.inner.lease_list(app)).await
+        self.read("lease_list", self.inner.lease_list(app)).await
     }
 
     async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver> {
@@ -347,17 +327,3 @@ impl Maintenance for Linked {
 impl SignalStore for Linked {}
 impl ScheduleStore for Linked {}
 impl AdminStore for Linked {}
-
-impl Store for Linked {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn env(&self) -> &Env {
-        self.inner.env()
-    }
-
-    fn wakeups(&self) -> &Wakeups {
-        self.inner.wakeups()
-    }
-}

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use mainstay_env::{Env, yield_now};
+use mainstay_env::yield_now;
 use mainstay_memory::Memory;
 use mainstay_store::*;
 
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Linked {
 
 impl Linked {
     /// A call: others run before it is executed, and before its answer arrives.
-    async fn go<T>(&self, method: &'static str, call: impl Future<Output = T>) -> T {
+    async fn go<T>(&self, method: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
         self.calls.note(method);
         yield_now().await;
         let answer = call.await;
@@ -66,28 +66,8 @@ impl WriteStore for Linked {
     }
 }
 
-#[async_trait]
-impl WorkflowStore for Linked {
-    async fn workflow_standing(&self, ids: &[WorkflowId]) -> Result<Vec<Standing>> {
-        self.go("workflow_standing", self.inner.workflow_standing(ids)).await
-    }
-
-    async fn workflow_rows(&self, ids: &[WorkflowId]) -> Result<Vec<Option<WorkflowRow>>> {
-        self.go("workflow_rows", self.inner.workflow_rows(ids)).await
-    }
-
-    async fn workflow_steps(&self, request: ReadSteps) -> Result<Steps> {
-        self.go("workflow_steps", self.inner.workflow_steps(request)).await
-    }
-
-    async fn workflow_input(&self, id: &WorkflowId) -> Result<Option<Payload>> {
-        self.go("workflow_input", self.inner.workflow_input(id)).await
-    }
-
-    async fn workflow_holder(&self, queue: &QueueName, key: &DedupKey) -> Result<Option<WorkflowId>> {
-        self.go("workflow_holder", self.inner.workflow_holder(queue, key)).await
-    }
-}
+pass_on! { Linked => inner via go: WorkflowStore, Registry }
+pass_on! { Linked => inner: Store }
 
 #[async_trait]
 impl QueueStore for Linked {
@@ -106,37 +86,6 @@ impl QueueStore for Linked {
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         self.go("queue_audit", self.inner.queue_audit(request)).await
-    }
-}
-
-#[async_trait]
-impl Registry for Linked {
-    async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
-        self.go("queue_register", self.inner.queue_register(request)).await
-    }
-
-    async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
-        self.go("queue_update", self.inner.queue_update(request)).await
-    }
-
-    async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool> {
-        self.go("queue_delete", self.inner.queue_delete(app, name)).await
-    }
-
-    async fn queue_list(&self, app: &AppName) -> Result<Vec<Queue>> {
-        self.go("queue_list", self.inner.queue_list(app)).await
-    }
-
-    async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
-        self.go("version_register", self.inner.version_register(app, version)).await
-    }
-
-    async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
-        self.go("version_promote", self.inner.version_promote(app, version)).await
-    }
-
-    async fn version_list(&self, app: &AppName) -> Result<Vec<Version>> {
-        self.go("version_list", self.inner.version_list(app)).await
     }
 }
 
@@ -185,17 +134,3 @@ impl Maintenance for Linked {
 impl SignalStore for Linked {}
 impl ScheduleStore for Linked {}
 impl AdminStore for Linked {}
-
-impl Store for Linked {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn env(&self) -> &Env {
-        self.inner.env()
-    }
-
-    fn wakeups(&self) -> &Wakeups {
-        self.inner.wakeups()
-    }
-}
