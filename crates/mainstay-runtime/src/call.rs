@@ -12,7 +12,8 @@ use mainstay_store::{
 use crate::codec::DecodeError;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, Wrote, unacceptable};
-use crate::journal::{CallKind, Expect, RESERVED};
+use crate::guard;
+use crate::journal::{CallKind, Expect};
 
 /// Reads a recorded form; the outer error says that it cannot be read.
 pub(crate) type Read<T> = fn(&StepResult) -> Result<Result<T>, DecodeError>;
@@ -23,6 +24,27 @@ pub(crate) enum Ran<T> {
     Now(Result<T>),
     /// The row is to be written, and its recorded form is the value.
     Row(Row<T>),
+}
+
+impl<T> Ran<T> {
+    /// What a call gives that nothing records; refused where a body awaits it.
+    pub(crate) async fn unrecorded(call: &str, work: impl Future<Output = Result<T>>) -> Self {
+        match guard::no_body_awaits(call) {
+            Ok(()) => Self::Now(work.await),
+            Err(error) => Self::Now(Err(error)),
+        }
+    }
+
+    /// The second half.
+    pub(crate) async fn complete(self) -> Result<T> {
+        match self {
+            Self::Now(result) => result,
+            Self::Row(row) => {
+                let unit = Unit::by(&row.exec.fence);
+                row.commit(unit).await
+            }
+        }
+    }
 }
 
 /// A checkpoint that is not written yet.
@@ -39,46 +61,31 @@ pub(crate) struct Row<T> {
 }
 
 impl<T> Row<T> {
-    /// Writes the row, with what else is in `unit`.
+    /// Writes the row, with what else is in `unit`. A row that no store takes is replaced by a failure that says so.
     pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
-        let Self { exec, row, effects, awaited, value, read } = self;
-        let whole = effects.into_iter().fold(unit.clone(), Unit::effect).step(row.clone());
-        match exec.commit(whole).await {
-            Wrote::Done => match value {
-                Some(value) => value,
-                None => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
-            },
-            Wrote::Recorded(rows) => {
-                let expect = expect(&row, awaited.as_ref());
-                let stored = exec.reread(expect, rows).await;
-                recorded_form(&exec, &row.name, row.position, &stored.result, read).await
+        let Self { exec, mut row, mut effects, awaited, mut value, read } = self;
+        let mut replaced = false;
+        let stored = loop {
+            let whole = std::mem::take(&mut effects).into_iter().fold(unit.clone(), Unit::effect).step(row.clone());
+            match exec.commit(whole).await {
+                Wrote::Done => match value {
+                    Some(value) => return value,
+                    None => break form(&row.output),
+                },
+                Wrote::Recorded(rows) => break exec.reread(expect(&row, awaited.as_ref()), rows).await.result,
+                Wrote::Invalid(error) if !replaced => {
+                    row.output = StepOutput::Failure(exec.shared.record(&unacceptable(&error)));
+                    (value, replaced) = (None, true);
+                }
+                Wrote::Refused(why) => {
+                    return exec.park(Error::bug(format!("the row of {:?} was refused: {why:?}", row.name))).await;
+                }
+                Wrote::Invalid(_) => {
+                    return exec.park(Error::bug(format!("the row of {:?} cannot be written", row.name))).await;
+                }
             }
-            Wrote::Refused(why) => {
-                exec.park(Error::bug(format!("the row of {:?} was refused: {why:?}", row.name))).await
-            }
-            Wrote::Invalid(error) => {
-                let failure = Error::bad_output(unacceptable(&error).message().to_owned());
-                let mut failed = row;
-                failed.output = StepOutput::Failure(exec.shared.record(&failure));
-                Row { exec, row: failed, effects: Vec::new(), awaited, value: None, read }.commit_failure(unit).await
-            }
-        }
-    }
-
-    /// Writes a row that replaces one which could not be written.
-    async fn commit_failure(self, unit: Unit) -> Result<T> {
-        let Self { exec, row, awaited, read, .. } = self;
-        match exec.commit(unit.step(row.clone())).await {
-            Wrote::Done => recorded_form(&exec, &row.name, row.position, &form(&row.output), read).await,
-            Wrote::Recorded(rows) => {
-                let expect = expect(&row, awaited.as_ref());
-                let stored = exec.reread(expect, rows).await;
-                recorded_form(&exec, &row.name, row.position, &stored.result, read).await
-            }
-            Wrote::Refused(_) | Wrote::Invalid(_) => {
-                exec.park(Error::bug(format!("the row of {:?} cannot be written", row.name))).await
-            }
-        }
+        };
+        recorded_form(&exec, &row.name, row.position, &stored, read).await
     }
 }
 
@@ -86,7 +93,7 @@ impl<T> Row<T> {
 fn expect<'a>(row: &'a StepRow, awaited: Option<&'a WorkflowId>) -> Expect<'a> {
     let kind = match awaited {
         Some(id) => CallKind::Await(id),
-        None if row.name.as_str().starts_with(RESERVED) => CallKind::Effect,
+        None if row.name.as_str().starts_with(wire::RESERVED_PREFIX) => CallKind::Effect,
         None => CallKind::Step,
     };
     Expect { position: row.position, name: &row.name, kind }
@@ -166,13 +173,7 @@ impl<'a, T: Send + 'a> Call<'a, T> {
 
     /// Both halves.
     pub(crate) async fn complete(self) -> Result<T> {
-        match self.run.await {
-            Ran::Now(result) => result,
-            Ran::Row(row) => {
-                let unit = Unit::by(&row.exec.fence);
-                row.commit(unit).await
-            }
-        }
+        self.run.await.complete().await
     }
 }
 

@@ -78,8 +78,8 @@ impl Branch {
 pub(crate) enum Made {
     /// By the body or a branch: recorded at this position.
     At(Ctx, Position),
-    /// In a step of the same execution: part of the step, not recorded.
-    Inside,
+    /// In a step of the same execution, or on a handle outside all bodies: not recorded.
+    Unrecorded,
     /// Where it may not be made.
     Refused(Error),
 }
@@ -187,7 +187,7 @@ impl Ctx {
     /// Judges where a call that is made now stands, and takes its positions.
     pub(crate) fn make(&self, call: &str, positions: i32, in_step: InStep) -> Made {
         match self.place(call, in_step) {
-            Ok(true) => Made::Inside,
+            Ok(true) => Made::Unrecorded,
             Ok(false) => match self.branch.take(positions) {
                 Ok(position) => Made::At(self.clone(), Position(position)),
                 Err(error) => Made::Refused(error),

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use futures_util::stream::{FuturesUnordered, Stream};
 use mainstay_env::BoxFuture;
 use mainstay_queue::Slot;
-use mainstay_store::{CodecName, Input, Outcome, Payload, ReadSteps, Standing, Steps, StoreError, Unit};
+use mainstay_store::{CodecName, Input, Outcome, Payload, Position, ReadSteps, Standing, Steps, StoreError, Unit};
 
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
@@ -26,8 +26,7 @@ pub(crate) struct Start {
     pub(crate) input: Input,
     pub(crate) codec: Option<CodecName>,
     /// Recorded steps that did not fit into the claim's reply begin here.
-    pub(crate) more: Option<mainstay_store::Position>,
-    pub(crate) steps: Vec<mainstay_store::RecordedStep>,
+    pub(crate) more: Option<Position>,
     pub(crate) slot: Slot,
 }
 
@@ -64,12 +63,12 @@ impl Drop for Entry {
 pub(crate) async fn drive(mut entry: Entry, start: Start) {
     entry.polled = true;
     let exec = entry.exec.clone();
-    let Start { body, input, codec, more, steps, slot } = start;
+    let Start { body, input, codec, more, slot } = start;
     // Asked once the table names this execution: whoever takes the row from it from now on finds it there.
     if !slot.is_current() {
         return;
     }
-    let end = match page_in(&exec, input, more, steps).await {
+    let end = match page_in(&exec, input, more).await {
         Ok(input) => {
             let ctx = Ctx::of(exec.clone());
             let scope = Scope { ctx: ctx.clone(), step: None };
@@ -95,24 +94,22 @@ pub(crate) async fn drive(mut entry: Entry, start: Start) {
 }
 
 /// Reads what did not fit into the claim's reply, before the first step.
-async fn page_in(
-    exec: &Execution,
-    input: Input,
-    more: Option<mainstay_store::Position>,
-    mut steps: Vec<mainstay_store::RecordedStep>,
-) -> Result<Option<Payload>, Stop> {
+async fn page_in(exec: &Execution, input: Input, more: Option<Position>) -> Result<Option<Payload>, Stop> {
     let mut next = more;
     while let Some(from) = next {
         let page =
             patiently(exec, || exec.shared.store.workflow_steps(ReadSteps::new(exec.id.clone()).from(from))).await?;
-        next = match &page {
-            Steps::Complete(_) => None,
-            Steps::Partial { next, .. } => Some(*next),
+        let rows = match page {
+            Steps::Complete(rows) => {
+                next = None;
+                rows
+            }
+            Steps::Partial { first, next: rest } => {
+                next = Some(rest);
+                first
+            }
         };
-        steps.extend_from_slice(page.here());
-    }
-    if more.is_some() {
-        exec.paged_in(steps);
+        exec.paged_in(rows);
     }
     match input {
         Input::Missing => Ok(None),
@@ -122,7 +119,7 @@ async fn page_in(
 }
 
 /// Reads until the store answers; a row that is gone, or an execution that is stopped, ends it.
-pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
     exec: &Execution,
     mut read: impl FnMut() -> F,
 ) -> Result<T, Stop> {
@@ -149,6 +146,14 @@ pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
         }
         exec.shared.env.sleep(wait).await;
         wait = (wait * 2).min(std::time::Duration::from_secs(5));
+    }
+}
+
+/// As [`patiently`], for a call of the body: it does not come back when the execution ends.
+pub(crate) async fn read<T, F: Future<Output = Result<T, StoreError>>>(exec: &Execution, read: impl FnMut() -> F) -> T {
+    match patiently(exec, read).await {
+        Ok(value) => value,
+        Err(stop) => exec.end(stop).await,
     }
 }
 

@@ -125,9 +125,9 @@ impl Execution {
         })
     }
 
-    /// Replaces the recorded steps, once those that did not fit into the claim have been read.
+    /// Adds recorded steps that did not fit into the claim, before the body's first call.
     pub(crate) fn paged_in(&self, steps: Vec<RecordedStep>) {
-        *lock(&self.journal) = Journal::new(steps);
+        lock(&self.journal).extend(steps);
     }
 
     /// Asks the journal what a call does; ends the execution where the code has changed.
@@ -193,13 +193,25 @@ impl Execution {
         }
     }
 
+    /// Writes a unit whose call has one row and nothing that may lose: the row as an earlier write of this execution left it,
+    /// where there was one.
+    pub(crate) async fn record(&self, unit: Unit, expect: Expect<'_>) -> Option<RecordedStep> {
+        match self.commit(unit).await {
+            Wrote::Done => None,
+            Wrote::Recorded(rows) => Some(self.reread(expect, rows).await),
+            Wrote::Refused(_) | Wrote::Invalid(_) => {
+                self.park(Error::bug(format!("the row of {:?} cannot be written", expect.name))).await
+            }
+        }
+    }
+
     /// Sets the row aside with a reason; the call that found it never returns.
     pub(crate) async fn park<T>(&self, reason: Error) -> T {
         self.end(Stop::Parked(reason)).await
     }
 
     /// Tells the driver to drop the body, of which the caller is a part: it never goes on.
-    async fn end<T>(&self, stop: Stop) -> T {
+    pub(crate) async fn end<T>(&self, stop: Stop) -> T {
         self.stop(stop);
         std::future::pending().await
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use mainstay_env::BoxFuture;
 use mainstay_store::{
-    Outcome, Position, Standing, Status, StepOutput, StepResult, Unit, UnitReply, WorkflowId, WorkflowRow,
+    Effect, Outcome, Position, Standing, Status, StepOutput, StepResult, Unit, UnitReply, WorkflowId, WorkflowRow,
 };
 use serde::de::DeserializeOwned;
 
@@ -19,13 +19,13 @@ use crate::ctx::{Ctx, InStep, Made};
 use crate::driver;
 use crate::error::{Error, Result};
 use crate::execution::Execution;
-use crate::guard;
+use crate::guard::{self, Scope};
 use crate::hub;
 use crate::journal::{CallKind, Expect};
 use crate::recorder::Patience;
 use crate::shared::Shared;
 use crate::sleep::record_wake;
-use crate::start::{PATIENCE, cancel};
+use crate::start::PATIENCE;
 use crate::step;
 
 /// Name of the row of an awaited workflow.
@@ -63,12 +63,6 @@ pub struct Handle<T> {
     /// The execution that made it, whose body alone may use it.
     owner: Option<u64>,
     value: PhantomData<fn() -> T>,
-}
-
-/// How a call on a handle stands: in a body, or outside.
-enum Use {
-    Body(Made),
-    Outside,
 }
 
 impl<T> Handle<T> {
@@ -141,15 +135,12 @@ impl<T> Handle<T> {
     /// # }
     /// ```
     pub fn status(&self) -> Call<'static, Status> {
-        let (place, shared, id) = (self.place("handle.status", InStep::Runs), self.shared.clone(), self.id.clone());
+        let (place, shared, id) = (self.place("handle.status"), self.shared.clone(), self.id.clone());
         Call::new(async move {
             match place {
-                Use::Outside | Use::Body(Made::Inside) => match guard::no_body_awaits("handle.status") {
-                    Ok(()) => Ran::Now(status(&shared, &id).await),
-                    Err(error) => Ran::Now(Err(error)),
-                },
-                Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
-                Use::Body(Made::At(ctx, position)) => status_in_body(ctx, position, id).await,
+                Made::Unrecorded => Ran::unrecorded("handle.status", status(&shared, &id)).await,
+                Made::Refused(error) => Ran::Now(Err(error)),
+                Made::At(ctx, position) => status_in_body(ctx, position, id).await,
             }
         })
     }
@@ -198,41 +189,35 @@ impl<T> Handle<T> {
     /// # }
     /// ```
     pub fn cancel(&self) -> Call<'static, ()> {
-        let (place, shared, id) = (self.place("handle.cancel", InStep::Runs), self.shared.clone(), self.id.clone());
+        let (place, shared, id) = (self.place("handle.cancel"), self.shared.clone(), self.id.clone());
         Call::new(async move {
             match place {
-                Use::Outside | Use::Body(Made::Inside) => match guard::no_body_awaits("handle.cancel") {
-                    Ok(()) => Ran::Now(cancel_outside(&shared, &id).await),
-                    Err(error) => Ran::Now(Err(error)),
-                },
-                Use::Body(Made::Refused(error)) => Ran::Now(Err(error)),
-                Use::Body(Made::At(ctx, position)) => cancel_in_body(ctx, position, id).await,
+                Made::Unrecorded => Ran::unrecorded("handle.cancel", cancel_outside(&shared, &id)).await,
+                Made::Refused(error) => Ran::Now(Err(error)),
+                Made::At(ctx, position) => cancel_in_body(ctx, position, id).await,
             }
         })
     }
 
-    /// Judges where a call on this handle is made.
-    fn place(&self, call: &str, in_step: InStep) -> Use {
-        self.place_of(call, in_step, 1)
-    }
-
-    fn place_of(&self, call: &str, in_step: InStep, positions: i32) -> Use {
-        let scope = guard::current();
-        match (&scope, self.owner) {
-            (Some(scope), Some(owner)) if scope.ctx.exec.serial != owner => {
-                Use::Body(Made::Refused(Error::refused(format!("{call}: the handle belongs to another execution"))))
-            }
-            // A step does as it likes; what a body records is about its own store.
-            (Some(scope), _) if scope.step.is_none() && !Arc::ptr_eq(scope.ctx.shared(), &self.shared) => {
-                Use::Body(Made::Refused(Error::refused(format!("{call}: the handle belongs to another engine"))))
-            }
-            (Some(scope), _) => Use::Body(scope.ctx.make(call, positions, in_step)),
-            (None, Some(_)) => Use::Body(Made::Refused(Error::refused(format!(
-                "{call} was called outside the body that made the handle: a task or thread that it spawned cannot be \
-                 replayed; use ctx.spawn"
-            )))),
-            (None, None) => Use::Outside,
+    /// Judges where a call on this handle is made, and takes its position.
+    fn place(&self, call: &str) -> Made {
+        let Some(Scope { ctx, step }) = guard::current() else {
+            return match self.owner {
+                None => Made::Unrecorded,
+                Some(_) => Made::Refused(Error::refused(format!(
+                    "{call} was called outside the body that made the handle: a task or thread that it spawned cannot be \
+                     replayed; use ctx.spawn"
+                ))),
+            };
+        };
+        if self.owner.is_some_and(|owner| owner != ctx.exec.serial) {
+            return Made::Refused(Error::refused(format!("{call}: the handle belongs to another execution")));
         }
+        // A step does as it likes; what a body records is about its own store.
+        if step.is_none() && !Arc::ptr_eq(ctx.shared(), &self.shared) {
+            return Made::Refused(Error::refused(format!("{call}: the handle belongs to another engine")));
+        }
+        ctx.make(call, 1, InStep::Runs)
     }
 }
 
@@ -259,7 +244,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     /// # }
     /// ```
     pub fn result(&self) -> Wait<T> {
-        let place = self.place("handle.result", InStep::Runs);
+        let place = self.place("handle.result");
         Wait { handle: self.clone(), place, limit: None }
     }
 
@@ -269,10 +254,9 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
         Call::new(async move {
             match made {
                 Made::Refused(error) => Ran::Now(Err(error)),
-                Made::Inside => match guard::no_body_awaits("handle.result") {
-                    Ok(()) => Ran::Now(handle.unrecorded(limit.map(|limit| limit.duration)).await),
-                    Err(error) => Ran::Now(Err(error)),
-                },
+                Made::Unrecorded => {
+                    Ran::unrecorded("handle.result", handle.unrecorded(limit.map(|limit| limit.duration))).await
+                }
                 Made::At(ctx, _) if ctx.exec.id == handle.id => Ran::Now(Err(own_end())),
                 Made::At(ctx, position) => handle.in_body(ctx, position, limit).await,
             }
@@ -321,7 +305,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
                 let _ =
                     exec.ask(Expect { position: at, name: &crate::sleep::SLEEP.into(), kind: CallKind::Sleep }).await;
             }
-            return replayed(&exec, &recorded, read).await;
+            return replayed(&exec, &recorded, step::read).await;
         }
         let began = exec.shared.env.monotonic();
         let standing = match limit {
@@ -354,7 +338,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
             StepResult::Nothing => StepOutput::Nothing,
         };
         let row = row(position, name, output).child(self.id.clone()).took(exec.shared.env.monotonic().since(began));
-        Ran::Row(Row { exec, row, effects: Vec::new(), awaited: Some(self.id), value: None, read })
+        Ran::Row(Row { exec, row, effects: Vec::new(), awaited: Some(self.id), value: None, read: step::read })
     }
 }
 
@@ -385,13 +369,7 @@ async fn ended_patiently(exec: &Execution, id: &WorkflowId) -> Option<Standing> 
             read => read,
         }
     };
-    match driver::patiently(exec, read).await {
-        Ok(standings) => standings.into_iter().next().filter(has_ended),
-        Err(stop) => {
-            exec.stop(stop);
-            std::future::pending().await
-        }
-    }
+    driver::read(exec, read).await.into_iter().next().filter(has_ended)
 }
 
 /// How a workflow ended, as a step's recorded form.
@@ -405,10 +383,6 @@ fn form(shared: &Shared, id: &WorkflowId, standing: &Standing) -> StepResult {
         Standing::Open(status) => Error::bug(format!("workflow {id} was told to have ended and is {status}")),
     };
     StepResult::Failure(shared.record(&error))
-}
-
-fn read<T: DeserializeOwned>(result: &StepResult) -> Result<Result<T>, DecodeError> {
-    step::read(result)
 }
 
 async fn row_of(shared: &Shared, id: &WorkflowId) -> Result<WorkflowRow> {
@@ -438,13 +412,8 @@ async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Sta
 
 /// The status, read until the store answers: an outage is nothing to be recorded.
 async fn status_patiently(exec: &Execution, id: &WorkflowId) -> Result<Status> {
-    match driver::patiently(exec, || exec.shared.store.workflow_rows(std::slice::from_ref(id))).await {
-        Ok(rows) => rows.into_iter().next().flatten().map(|row| row.status).ok_or_else(|| Error::not_found(id)),
-        Err(stop) => {
-            exec.stop(stop);
-            std::future::pending().await
-        }
-    }
+    let rows = driver::read(exec, || exec.shared.store.workflow_rows(std::slice::from_ref(id))).await;
+    rows.into_iter().next().flatten().map(|row| row.status).ok_or_else(|| Error::not_found(id))
 }
 
 fn read_status(result: &StepResult) -> Result<Result<Status>, DecodeError> {
@@ -454,8 +423,12 @@ fn read_status(result: &StepResult) -> Result<Result<Status>, DecodeError> {
     }))
 }
 
+fn cancel(id: &WorkflowId) -> Effect {
+    Effect::Cancel { ids: vec![id.clone()], children: false }
+}
+
 async fn cancel_outside(shared: &Shared, id: &WorkflowId) -> Result<()> {
-    let unit = Unit::new().effect(cancel(id, false));
+    let unit = Unit::new().effect(cancel(id));
     unit.check(&shared.bounds).map_err(|error| Error::refused(error.to_string()))?;
     match shared.recorder.commit(id, unit, Patience::For(PATIENCE)).await.map_err(Error::store)?.reply {
         UnitReply::Done { .. } => Ok(()),
@@ -474,7 +447,7 @@ async fn cancel_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<()>
         return replayed(&exec, &recorded, read_cancel).await;
     }
     let row = row(position, name, StepOutput::Answer(0));
-    Ran::Row(Row { exec, row, effects: vec![cancel(&id, false)], awaited: None, value: None, read: read_cancel })
+    Ran::Row(Row { exec, row, effects: vec![cancel(&id)], awaited: None, value: None, read: read_cancel })
 }
 
 fn read_cancel(result: &StepResult) -> Result<Result<()>, DecodeError> {
@@ -504,7 +477,7 @@ fn read_cancel(result: &StepResult) -> Result<Result<()>, DecodeError> {
 #[must_use = "a wait does nothing until it is awaited"]
 pub struct Wait<T> {
     handle: Handle<T>,
-    place: Use,
+    place: Made,
     limit: Option<Limit>,
 }
 
@@ -538,11 +511,11 @@ impl<T: DeserializeOwned + Send + 'static> Wait<T> {
     /// ```
     pub fn timeout(mut self, limit: Duration) -> Self {
         let at = match &self.place {
-            Use::Body(Made::At(ctx, _)) => match ctx.make("handle.result", 1, InStep::Refused) {
+            Made::At(ctx, _) => match ctx.make("handle.result", 1, InStep::Refused) {
                 Made::At(_, at) => Some(at),
-                Made::Inside => None,
+                Made::Unrecorded => None,
                 Made::Refused(error) => {
-                    self.place = Use::Body(Made::Refused(error));
+                    self.place = Made::Refused(error);
                     None
                 }
             },
@@ -556,10 +529,7 @@ impl<T: DeserializeOwned + Send + 'static> Wait<T> {
 impl<T: DeserializeOwned + Send + 'static> From<Wait<T>> for Call<'static, T> {
     fn from(wait: Wait<T>) -> Self {
         let Wait { handle, place, limit } = wait;
-        match place {
-            Use::Body(made) => handle.awaited(made, limit),
-            Use::Outside => handle.awaited(Made::Inside, limit),
-        }
+        handle.awaited(place, limit)
     }
 }
 

@@ -9,12 +9,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use mainstay_store::{Position, RecordedStep, StepName, StepResult, WorkflowId};
+use mainstay_store::{Position, RecordedStep, StepName, StepResult, WorkflowId, wire};
 
 pub(crate) use mismatch::Mismatch;
-
-/// How the names of rows begin that the engine itself makes (`DBOS.sleep`, `DBOS.getResult`, …), in every language.
-pub(crate) const RESERVED: &str = "DBOS.";
 
 /// What kind of durable call asks; with the name it tells whether a row is the call's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +64,15 @@ pub(crate) struct Journal {
 impl Journal {
     /// Over the rows that a claim or a start has answered with.
     pub(crate) fn new(rows: Vec<RecordedStep>) -> Self {
-        let recorded: BTreeMap<_, _> = rows.into_iter().map(|row| (row.position, row)).collect();
-        let last = recorded.last_key_value().map(|(position, _)| *position);
-        Self { recorded, last, reached: None }
+        let mut journal = Self::default();
+        journal.extend(rows);
+        journal
+    }
+
+    /// Adds rows that were read later; no call has asked yet.
+    pub(crate) fn extend(&mut self, rows: Vec<RecordedStep>) {
+        self.recorded.extend(rows.into_iter().map(|row| (row.position, row)));
+        self.last = self.recorded.last_key_value().map(|(position, _)| *position);
     }
 
     /// Whether a position is recorded above all that calls have asked for so far.
@@ -118,5 +121,5 @@ fn judge(row: RecordedStep, expect: &Expect<'_>) -> Verdict {
 }
 
 fn is_reserved(name: &StepName) -> bool {
-    name.as_str().starts_with(RESERVED)
+    name.as_str().starts_with(wire::RESERVED_PREFIX)
 }

@@ -3,15 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
-use mainstay_queue::{Launcher, Slot, Work};
-use mainstay_store::{
-    CodecName, Fence, Input, Payload, Position, RecordedStep, Registered, Standing, Status, Steps, WorkflowId,
-    WorkflowRow,
-};
+use mainstay_queue::{Launcher, Work};
+use mainstay_store::{Fence, RecordedStep, Registered, Standing, Status, Steps, WorkflowId, WorkflowRow};
 
 use crate::driver::{self, Entry, Start};
 use crate::execution::{Execution, Stop};
-use crate::registry::{Erased, Key};
+use crate::registry::Key;
 use crate::shared::Shared;
 
 /// The runtime as the queue engine sees it. The engine is made before the parts are complete, so they come later.
@@ -59,8 +56,8 @@ impl Launcher for Bodies {
             Steps::Partial { first, next } => (first, Some(next)),
         };
         let codec = claimed.row.codec.clone();
-        let begin = Begin { body, input: claimed.input, codec, steps, more, slot };
-        shared.begin(&claimed.row, claimed.fence, begin);
+        let start = Start { body, input: claimed.input, codec, more, slot };
+        shared.begin(&claimed.row, claimed.fence, steps, start);
     }
 
     fn evict(&self, id: &WorkflowId) {
@@ -72,32 +69,13 @@ impl Launcher for Bodies {
     }
 }
 
-/// What an execution begins with.
-pub(crate) struct Begin {
-    pub(crate) body: Erased,
-    pub(crate) input: Input,
-    pub(crate) codec: Option<CodecName>,
-    pub(crate) steps: Vec<RecordedStep>,
-    pub(crate) more: Option<Position>,
-    pub(crate) slot: Slot,
-}
-
-impl Begin {
-    /// A workflow that was made just now.
-    pub(crate) fn fresh(body: Erased, input: Payload, codec: Option<CodecName>, slot: Slot) -> Self {
-        Self { body, input: Input::Inline(input), codec, steps: Vec::new(), more: None, slot }
-    }
-}
-
 impl Shared {
     /// Starts the body of a row that this process holds.
-    pub(crate) fn begin(self: &Arc<Self>, row: &WorkflowRow, fence: Fence, begin: Begin) {
-        let Begin { body, input, codec, steps, more, slot } = begin;
-        let exec = Execution::new(self, row, fence, steps.clone());
+    pub(crate) fn begin(self: &Arc<Self>, row: &WorkflowRow, fence: Fence, steps: Vec<RecordedStep>, start: Start) {
+        let exec = Execution::new(self, row, fence, steps);
         if let Some(older) = self.enter(&exec) {
             older.stop(Stop::Superseded(Standing::Open(Status::Pending)));
         }
-        let start = Start { body, input, codec, more, steps, slot };
         // Nobody waits for the task: its end is the outcome, and the group owns it.
         let driving = driver::drive(Entry::new(exec), start);
         drop(self.bodies.spawn(format!("{}/{}", row.name, row.id), driving));

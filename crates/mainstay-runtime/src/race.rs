@@ -11,7 +11,6 @@ use crate::call::{Call, Ran, row};
 use crate::codec;
 use crate::ctx::{Ctx, InStep, Made};
 use crate::error::{Error, Result};
-use crate::execution::Wrote;
 use crate::guard;
 use crate::journal::{CallKind, Expect};
 
@@ -83,17 +82,11 @@ impl<'a, T: Send + 'a> Race<'a, T> {
         let Self { made, mut calls } = self;
         match made {
             Made::Refused(error) => Err(error),
-            Made::Inside => {
+            Made::Unrecorded => {
                 guard::no_body_awaits("ctx.race")?;
                 let (index, ran) = first(&mut calls).await;
                 drop(calls);
-                match ran {
-                    Ran::Now(result) => result.map(|value| (index, value)),
-                    Ran::Row(row) => {
-                        let unit = Unit::by(&row.exec.fence);
-                        row.commit(unit).await.map(|value| (index, value))
-                    }
-                }
+                ran.complete().await.map(|value| (index, value))
             }
             Made::At(ctx, position) => recorded(ctx, position, calls).await,
         }
@@ -121,16 +114,10 @@ async fn recorded<T: Send>(ctx: Ctx, position: Position, mut calls: Vec<Call<'_,
     let unit = Unit::by(&exec.fence).step(won);
     match ran {
         Ran::Row(row) => row.commit(unit).await.map(|value| (index, value)),
-        Ran::Now(result) => match exec.commit(unit).await {
-            Wrote::Done => result.map(|value| (index, value)),
-            Wrote::Recorded(rows) => {
-                exec.reread(expect(), rows).await;
-                result.map(|value| (index, value))
-            }
-            Wrote::Refused(_) | Wrote::Invalid(_) => {
-                exec.park(Error::bug("the row of a race cannot be written".to_owned())).await
-            }
-        },
+        Ran::Now(result) => {
+            exec.record(unit, expect()).await;
+            result.map(|value| (index, value))
+        }
     }
 }
 

@@ -4,14 +4,13 @@ use std::fmt;
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use mainstay_env::{BoxFuture, Timestamp};
 use mainstay_store::{Position, StepOutput, StepResult, Unit};
 
 use crate::call::{Call, Ran, row};
 use crate::ctx::{Ctx, InStep, Made};
 use crate::error::{Error, Result};
-use crate::execution::Wrote;
-use crate::guard;
 use crate::journal::{CallKind, Expect};
 
 /// Name of a sleep's row.
@@ -74,19 +73,17 @@ impl Ctx {
 impl Sleep {
     async fn run(self) -> Ran<()> {
         let Self { ctx, made, duration } = self;
+        let env = &ctx.shared().env;
         match made {
-            Made::Refused(error) => return Ran::Now(Err(error)),
-            Made::Inside => match guard::no_body_awaits("ctx.sleep") {
-                Ok(()) => ctx.shared().env.sleep(duration).await,
-                Err(error) => return Ran::Now(Err(error)),
-            },
+            Made::Refused(error) => Ran::Now(Err(error)),
+            Made::Unrecorded => Ran::unrecorded("ctx.sleep", env.sleep(duration).map(Ok)).await,
             Made::At(ctx, position) => {
                 let wake = record_wake(&ctx, position, duration).await;
                 let _waiting = ctx.exec.waiting();
-                ctx.shared().env.sleep(ctx.exec.until(wake)).await;
+                env.sleep(ctx.exec.until(wake)).await;
+                Ran::Now(Ok(()))
             }
         }
-        Ran::Now(Ok(()))
     }
 }
 
@@ -99,12 +96,9 @@ pub(crate) async fn record_wake(ctx: &Ctx, position: Position, duration: Duratio
         Some(recorded) => recorded,
         None => {
             let unit = Unit::by(&exec.fence).step(row(position, SLEEP, StepOutput::WakeIn(duration)));
-            match exec.commit(unit).await {
-                Wrote::Done => return exec.store_now() + duration,
-                Wrote::Recorded(rows) => exec.reread(expect(), rows).await,
-                Wrote::Refused(_) | Wrote::Invalid(_) => {
-                    return exec.park(Error::bug("a sleep's row cannot be written".to_owned())).await;
-                }
+            match exec.record(unit, expect()).await {
+                Some(recorded) => recorded,
+                None => return exec.store_now() + duration,
             }
         }
     };

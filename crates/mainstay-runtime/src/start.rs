@@ -12,18 +12,18 @@ use std::time::Duration;
 use mainstay_env::{BoxFuture, Timestamp};
 use mainstay_queue::{Begun, Slot};
 use mainstay_store::{
-    AppName, Created, Effect, EffectReply, Joining, OnExisting, PartitionKey, Payload, Place, Position, QueueName,
+    AppName, Created, EffectReply, Input, Joining, OnExisting, PartitionKey, Payload, Place, Position, QueueName,
     Refusal, Status, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId, WorkflowRow, wire,
 };
 use tokio::sync::oneshot;
 
 use crate::codec::{self, Strictness};
 use crate::ctx::{Ctx, InStep, Made};
+use crate::driver;
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::handle::Handle;
 use crate::invocation::{Invocation, Target};
-use crate::launcher::Begin;
 use crate::recorder::{Answer, Patience};
 use crate::registry::Key;
 use crate::shared::Shared;
@@ -303,7 +303,8 @@ fn launch(
             .attempts(1_u32);
     row.deadline = created.deadline;
     let codec = Some(wire::PORTABLE_JSON.into());
-    shared.begin(&row, fence, Begin::fresh(body, request.input.clone(), codec, slot));
+    let start = driver::Start { body, input: Input::Inline(request.input.clone()), codec, more: None, slot };
+    shared.begin(&row, fence, Vec::new(), start);
 }
 
 fn refused(key: &Key, why: &Refusal) -> Error {
@@ -377,7 +378,7 @@ impl Ctx {
         let made = self.make("ctx.run", 2, InStep::Refused);
         let (start, result) = match made {
             Made::At(ctx, first) => (Made::At(ctx.clone(), first), Made::At(ctx, Position(first.0 + 1))),
-            Made::Inside => (Made::Inside, Made::Inside),
+            Made::Unrecorded => (Made::Unrecorded, Made::Unrecorded),
             Made::Refused(error) => (Made::Refused(error.clone()), Made::Refused(error)),
         };
         let from = Origin::Body { ctx: self.clone(), made: start };
@@ -459,9 +460,4 @@ impl<W: Target> fmt::Debug for Run<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("start", &self.start).finish_non_exhaustive()
     }
-}
-
-/// The cancel of other workflows, as a unit's effect.
-pub(crate) fn cancel(id: &WorkflowId, children: bool) -> Effect {
-    Effect::Cancel { ids: vec![id.clone()], children }
 }

@@ -105,7 +105,7 @@ impl Ctx {
             Ok(()) => self.make(name.as_str(), 1, ctx::InStep::Runs),
             Err(error) => Made::Refused(error),
         };
-        let enclosing = guard::current().and_then(|scope| scope.step).filter(|_| matches!(made, Made::Inside));
+        let enclosing = guard::current().and_then(|scope| scope.step).filter(|_| matches!(made, Made::Unrecorded));
         let nested = enclosing.map(|step| step.nested(name.clone()));
         StepCall { ctx: self.clone(), made, name, nested, body, retry: Retry::default() }
     }
@@ -287,12 +287,10 @@ impl<'a, T: Serialize + DeserializeOwned + Send + 'a> StepCall<'a, T> {
         let Self { ctx, made, name, nested, body, retry } = self;
         match made {
             Made::Refused(error) => Ran::Now(Err(error)),
-            Made::Inside => {
-                if let Err(error) = guard::no_body_awaits(&format!("the step {name:?}")) {
-                    return Ran::Now(Err(error));
-                }
+            Made::Unrecorded => {
                 let scope = Scope { ctx: ctx.clone(), step: nested };
-                Ran::Now(attempts(&ctx.shared().env, scope, &retry, body).await)
+                let work = attempts(&ctx.shared().env, scope, &retry, body);
+                Ran::unrecorded(&format!("the step {name:?}"), work).await
             }
             Made::At(ctx, position) => run_at(ctx, position, name, body, retry).await,
         }

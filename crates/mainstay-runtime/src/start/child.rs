@@ -29,7 +29,7 @@ pub(super) async fn start_in_body<T: Send + 'static>(
     let shared = ctx.shared().clone();
     match made {
         Made::Refused(error) => Err(error),
-        Made::Inside => {
+        Made::Unrecorded => {
             guard::no_body_awaits("ctx.start")?;
             let request = request?;
             if request.id.is_none() {
@@ -147,16 +147,7 @@ async fn record_start(
     expect: Expect<'_>,
     result: Result<WorkflowId>,
 ) -> Ran<WorkflowId> {
-    match exec.commit(Unit::by(&exec.fence).step(row)).await {
-        Wrote::Done => Ran::Now(result),
-        Wrote::Recorded(rows) => {
-            let recorded = exec.reread(expect, rows).await;
-            Ran::Now(child_of(recorded))
-        }
-        Wrote::Refused(_) | Wrote::Invalid(_) => {
-            exec.park(Error::bug("the record of a start cannot be written".to_owned())).await
-        }
-    }
+    Ran::Now(exec.record(Unit::by(&exec.fence).step(row), expect).await.map_or(result, child_of))
 }
 
 /// The child that a recorded start gave, or its error.
