@@ -1,6 +1,7 @@
 //! A file in a folder of its own, and processes that work on it.
 
 use std::io::Read;
+use std::ops::{Deref, DerefMut};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,10 +57,24 @@ impl Shop {
     }
 }
 
-/// A process; it is killed when this is dropped, so that a failed test leaves none behind.
-pub(crate) struct Worker(Child);
+/// A process that is killed when this is dropped, so that a failed test leaves none behind.
+pub(crate) struct Kept(pub(crate) Child);
 
-impl Drop for Worker {
+impl Deref for Kept {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Kept {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Kept {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.0.kill();
@@ -67,12 +82,24 @@ impl Drop for Worker {
     }
 }
 
+impl Kept {
+    /// Sends a signal: `INT`, `TERM`, `STOP`, `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let text = format!("kill -{name} {}", self.0.id());
+        let sent = Command::new("sh").args(["-c", &text]).status().expect("a shell");
+        assert!(sent.success(), "{text}");
+    }
+}
+
+/// A process that works on the file.
+pub(crate) struct Worker(Kept);
+
 impl Worker {
     /// Starts it.
     pub(crate) fn start(orders: &Orders) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
         command.args(orders.to_args()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Self(command.spawn().expect("a process"))
+        Self(Kept(command.spawn().expect("a process")))
     }
 
     /// Its number in the ledger.

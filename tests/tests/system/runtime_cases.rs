@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use mainstay::{Engine, Handle, Invocation, Result, Status, Store};
@@ -10,6 +10,8 @@ use mainstay_env::{Env, block_on};
 use mainstay_tests::runner::{self, APP, JOBS, Orders, PROCESS, THREADS, TTL};
 use std::sync::Arc;
 use tempfile::TempDir;
+
+use crate::process::Kept;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -28,23 +30,12 @@ struct Bench {
     engine: Engine,
 }
 
-/// A process; it is killed when this is dropped, so that a failed test leaves none behind.
-struct Runner(Child);
-
-impl Drop for Runner {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+/// A process with an engine.
+struct Runner(Kept);
 
 impl Runner {
-    /// Sends a signal: `TERM`, `STOP`, `CONT`.
     fn signal(&self, name: &str) {
-        let text = format!("kill -{name} {}", self.0.id());
-        let sent = Command::new("sh").args(["-c", &text]).status().expect("a shell");
-        assert!(sent.success(), "{text}");
+        self.0.signal(name);
     }
 
     fn ended(&mut self) -> Option<ExitStatus> {
@@ -71,7 +62,7 @@ impl Bench {
         let said = File::create(self.path(name)).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
         command.args(orders.to_args()).stdin(Stdio::null()).stderr(said);
-        Runner(command.spawn().expect("a process"))
+        Runner(Kept(command.spawn().expect("a process")))
     }
 
     /// The lines of marks so far that contain a text.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mainstay_runtime::{Attempt, Error, ErrorKind};
+use mainstay_runtime::{Attempt, Error, ErrorKind, StepCall};
 
 use crate::support::{Log, World};
 use crate::tools::{Gone, body, call, poll_once, secs};
@@ -12,6 +12,27 @@ use crate::tools::{Gone, body, call, poll_once, secs};
 /// Notes the virtual time since `from`, in milliseconds.
 fn note_time(log: &Log, env: &mainstay_env::Env, from: Duration) {
     log.note((env.monotonic().0 - from).as_millis().to_string());
+}
+
+/// When the attempts of a step were made that always fails, in milliseconds from the first.
+fn times_of_failures(seed: u64, set: fn(StepCall<'_, ()>) -> StepCall<'_, ()>) -> Vec<u64> {
+    let world = World::new(seed);
+    let (log, env) = (Log::default(), world.env("web"));
+    let work = body!(
+        [log, env] | ctx | {
+            let from = env.monotonic().0;
+            let step = ctx.step("fails", || {
+                note_time(&log, &env, from);
+                async { Err::<(), _>(Error::new("down")) }
+            });
+            set(step).await.expect_err("it always fails");
+            Ok(())
+        }
+    );
+    let engine = world.launch(world.builder("web").function("work", work));
+    let handle = world.run(engine.start(call::<()>("work"))).expect("start");
+    world.run(handle.result()).expect("result");
+    millis(&log)
 }
 
 fn millis(log: &Log) -> Vec<u64> {
@@ -86,45 +107,15 @@ fn an_exhausted_step_gives_its_last_error_at_the_moment_of_that_error() {
 
 #[test]
 fn waits_grow_by_the_rate_up_to_the_longest() {
-    let world = World::new(4);
-    let (log, env) = (Log::default(), world.env("web"));
-    let work = body!(
-        [log, env] | ctx | {
-            let from = env.monotonic().0;
-            let step = ctx.step("fails", || {
-                note_time(&log, &env, from);
-                async { Err::<(), _>(Error::new("down")) }
-            });
-            let step = step.retries(5).backoff(secs(1)).backoff_rate(3.0).max_backoff(secs(10)).jitter(0.0);
-            step.await.expect_err("it always fails");
-            Ok(())
-        }
-    );
-    let engine = world.launch(world.builder("web").function("work", work));
-    let handle = world.run(engine.start(call::<()>("work"))).expect("start");
-    world.run(handle.result()).expect("result");
-    assert_eq!(millis(&log), [0, 1_000, 4_000, 13_000, 23_000, 33_000]);
+    let times = times_of_failures(4, |step| {
+        step.retries(5).backoff(secs(1)).backoff_rate(3.0).max_backoff(secs(10)).jitter(0.0)
+    });
+    assert_eq!(times, [0, 1_000, 4_000, 13_000, 23_000, 33_000]);
 }
 
 #[test]
 fn the_wait_is_a_second_doubled_and_moved_by_a_tenth_unless_set_and_an_hour_at_most() {
-    let world = World::new(5);
-    let (log, env) = (Log::default(), world.env("web"));
-    let work = body!(
-        [log, env] | ctx | {
-            let from = env.monotonic().0;
-            let step = ctx.step("fails", || {
-                note_time(&log, &env, from);
-                async { Err::<(), _>(Error::new("down")) }
-            });
-            step.retries(14).await.expect_err("it always fails");
-            Ok(())
-        }
-    );
-    let engine = world.launch(world.builder("web").function("work", work));
-    let handle = world.run(engine.start(call::<()>("work"))).expect("start");
-    world.run(handle.result()).expect("result");
-    let times = millis(&log);
+    let times = times_of_failures(5, |step| step.retries(14));
     assert_eq!(times.len(), 15);
     let mut moved = false;
     for (n, pair) in times.windows(2).enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use mainstay_env::{Env, Rng};
@@ -12,6 +12,7 @@ use mainstay_store::{ErrorKind, ReadSteps, Standing, Steps, Store, StoreClock, W
 use tempfile::TempDir;
 
 use super::journal::{Journal, Step};
+use crate::process::Kept;
 
 /// The program.
 pub(crate) const INGEST: &str = env!("CARGO_BIN_EXE_ingest");
@@ -70,7 +71,7 @@ impl Site {
     pub(crate) fn start(&self, out: &str, pause: u64) -> Program {
         let mut command = self.command(out);
         command.args(["--pause", &pause.to_string()]).stdout(Stdio::null()).stderr(Stdio::piped());
-        Program(command.spawn().expect("a process"))
+        Program(Kept(command.spawn().expect("a process")))
     }
 
     /// The ledger of the runs under this name.
@@ -138,16 +139,8 @@ impl Ran {
     }
 }
 
-/// A run that goes on; it is killed when this is dropped, so that a failed test leaves none behind.
-pub(crate) struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+/// A run that goes on.
+pub(crate) struct Program(Kept);
 
 impl Program {
     /// Its number in the ledger.
@@ -169,8 +162,7 @@ impl Program {
 
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&self) {
-        let sent = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().expect("a process");
-        assert!(sent.success());
+        self.0.signal("INT");
     }
 
     /// Waits for its end.
