@@ -1,0 +1,1 @@
+//! Connecting as libpq does.

@@ -1,0 +1,1 @@
+//! Bringing the shared schema up to date.
