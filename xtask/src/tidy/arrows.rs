@@ -18,7 +18,9 @@ const ENV: &str = "mainstay-env";
 const STORE: &str = "mainstay-store";
 const MEMORY: &str = "mainstay-memory";
 const SQLITE: &str = "mainstay-sqlite";
+const POSTGRES: &str = "mainstay-postgres";
 const MIGRATIONS: &str = "mainstay-migrations";
+const PGKIT: &str = "mainstay-pgkit";
 const CONFORMANCE: &str = "mainstay-conformance";
 const QUEUE: &str = "mainstay-queue";
 const RUNTIME: &str = "mainstay-runtime";
@@ -32,14 +34,16 @@ const TABLE: &[Row] = &[
     row(STORE, &[ENV], &[]),
     row(MEMORY, &[STORE, ENV], &[CONFORMANCE]),
     row(SQLITE, &[STORE, MIGRATIONS, ENV], &[CONFORMANCE]),
+    row(POSTGRES, &[STORE, MIGRATIONS, ENV], &[CONFORMANCE, PGKIT]),
+    row(PGKIT, &[], &[]),
     row(CONFORMANCE, &[STORE, MEMORY, ENV], &[]),
     row(QUEUE, &[STORE, ENV], &[MEMORY]),
     row(RUNTIME, &[QUEUE, STORE, ENV], &[MEMORY, FACADE]),
     row(MACROS, &[], &[FACADE]),
     row(FACADE, &[RUNTIME, MACROS, SQLITE, MEMORY, STORE, ENV], &[]),
-    row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV], &[]),
+    row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV, POSTGRES, PGKIT], &[]),
     row("mainstay-custom-store-example", &[FACADE, STORE], &[]),
-    row("xtask", &[], &[]),
+    row("xtask", &[PGKIT], &[]),
 ];
 
 /// Compares the manifests with the table, both ways.

@@ -1,0 +1,28 @@
+//! PostgreSQL for tests: a private server from local binaries, databases of one test, a small client, PgBouncer, and a
+//! proxy that cuts the line where a test says.
+//!
+//! A test that needs a server begins with
+//! `let Some(server) = mainstay_pgkit::server() else { return };`.
+#![allow(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "servers, poolers and sockets live on the real clock and on threads of their own, and a skip is printed"
+)]
+
+mod binaries;
+mod client;
+mod database;
+mod error;
+mod options;
+mod process;
+mod server;
+mod shared;
+mod template;
+
+pub use binaries::{Binaries, reachable};
+pub use client::{Client, Row};
+pub use database::{Build, Database, Template};
+pub use error::Error;
+pub use options::Options;
+pub use server::Server;
+pub use shared::{REQUIRE_VARIABLE, URL_VARIABLE, server};
