@@ -1,0 +1,2 @@
+ALTER TABLE {{schema}}.workflow_schedules
+    ADD COLUMN IF NOT EXISTS queue_name text DEFAULT NULL;

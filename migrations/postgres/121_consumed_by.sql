@@ -1,0 +1,2 @@
+ALTER TABLE {{schema}}.notifications
+    ADD COLUMN IF NOT EXISTS consumed_by_function_id int4;
