@@ -1,9 +1,36 @@
 //! The PostgreSQL store of mainstay, on the system-database schema that the DBOS SDKs share.
+//!
+//! [`Postgres`] implements the required traits of `mainstay-store` and passes `mainstay-conformance`. A batch of units is one
+//! transaction and one trip, a claim one statement; what each costs is in `docs/decisions/0003`. Times are the server's.
+//!
+//! ```no_run
+//! use mainstay_postgres::{Config, Postgres};
+//! use mainstay_store::{Env, StoreClock};
+//!
+//! # async fn open() -> Result<(), Box<dyn std::error::Error>> {
+//! let env = Env::system("mainstay")?;
+//! let config = Config::new("postgres://app@db.example/shop?sslmode=verify-full").pool(20);
+//! let store = Postgres::open(&env, config, StoreClock::Server).await?;
+//! # drop(store);
+//! # Ok(())
+//! # }
+//! ```
 #![allow(dead_code, reason = "parts of a store that is being put together")]
 
+mod clock;
 mod config;
 mod connect;
 mod error;
+mod fault;
+mod hints;
 mod identifier;
 mod layout;
+mod pool;
 mod schema;
+mod session;
+mod store;
+mod stub;
+mod text;
+
+pub use config::{Config, PayloadLayout};
+pub use store::Postgres;

@@ -1,0 +1,130 @@
+//! The pool of connections.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bb8::{ManageConnection, PooledConnection, QueueStrategy, RunError};
+use futures_util::StreamExt;
+use mainstay_env::{Env, Task, Tasks};
+use mainstay_store::{ErrorKind, StoreError};
+use tokio_postgres::AsyncMessage;
+
+use crate::config::Config;
+use crate::connect::{Connected, Connector};
+use crate::fault::Fault;
+use crate::session::{Session, settings};
+use crate::text::Texts;
+
+/// How long a call waits for a connection before it says that there is none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The statements for what the database has now, shared by all connections.
+pub(crate) type Shared = Arc<RwLock<Arc<Texts>>>;
+
+/// Opens connections for the pool.
+pub(crate) struct Manager {
+    connector: Connector,
+    tasks: Tasks,
+    texts: Shared,
+    pooler: bool,
+}
+
+impl ManageConnection for Manager {
+    type Connection = Session;
+    type Error = StoreError;
+
+    async fn connect(&self) -> Result<Session, StoreError> {
+        let Connected { client, messages } = self.connector.connect().await?;
+        let driver = drive(&self.tasks, messages, |_| {});
+        let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let session = Session::new(client, driver, texts, self.pooler);
+        if !self.pooler {
+            let set = session.client().batch_execute(&settings(false)).await;
+            set.map_err(|error| Fault::Postgres(error).of("connect"))?;
+        }
+        Ok(session)
+    }
+
+    async fn is_valid(&self, session: &mut Session) -> Result<(), StoreError> {
+        if session.is_broken() { Err(StoreError::new(ErrorKind::Unavailable, "connect")) } else { Ok(()) }
+    }
+
+    fn has_broken(&self, session: &mut Session) -> bool {
+        session.is_broken()
+    }
+}
+
+/// Polls a connection until it ends; notices are logged, notifications given on.
+pub(crate) fn drive(
+    tasks: &Tasks,
+    mut messages: crate::connect::Messages,
+    mut hear: impl FnMut(&str) + Send + 'static,
+) -> Task<()> {
+    tasks.spawn("connection", async move {
+        while let Some(message) = messages.next().await {
+            match message {
+                Ok(AsyncMessage::Notice(notice)) => tracing::debug!(code = notice.code().code(), "{}", notice.message()),
+                Ok(AsyncMessage::Notification(heard)) => hear(heard.payload()),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(kind = ?crate::error::kind(&error), "a connection has ended");
+                    break;
+                }
+            }
+        }
+    })
+}
+
+/// The connections of a store.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    pool: bb8::Pool<Manager>,
+    texts: Shared,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.pool.state();
+        f.debug_struct("Pool").field("connections", &state.connections).field("idle", &state.idle_connections).finish()
+    }
+}
+
+impl Pool {
+    /// A pool without connections yet.
+    pub(crate) fn new(connector: Connector, config: &Config, env: &Env, texts: Shared) -> Self {
+        let tasks = env.tasks().group("postgres");
+        let manager = Manager { connector, tasks, texts: texts.clone(), pooler: config.is_pooled() };
+        let pool = bb8::Pool::builder()
+            .max_size(config.pool_size())
+            .test_on_check_out(true)
+            .connection_timeout(PATIENCE)
+            .queue_strategy(QueueStrategy::Lifo)
+            .build_unchecked(manager);
+        Self { pool, texts }
+    }
+
+    /// A connection, with the statements for what the database has now.
+    pub(crate) async fn get(&self) -> Result<PooledConnection<'static, Manager>, Fault> {
+        let mut session = self.pool.get_owned().await.map_err(|error| match error {
+            RunError::User(error) => Fault::Given(error),
+            RunError::TimedOut => Fault::Store(ErrorKind::Unavailable, "no connection is free".into()),
+        })?;
+        session.follow(&self.texts());
+        Ok(session)
+    }
+
+    /// The statements for what the database has now.
+    pub(crate) fn texts(&self) -> Arc<Texts> {
+        self.texts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on the statements for what a look at the database has found.
+    pub(crate) fn set_layout(&self, layout: crate::layout::Layout) {
+        let mut texts = self.texts.write().unwrap_or_else(PoisonError::into_inner);
+        if texts.layout != layout {
+            tracing::info!(from = texts.layout.number, to = layout.number, "the schema has changed under the store");
+            *texts = Arc::new(texts.for_layout(layout));
+        }
+    }
+}

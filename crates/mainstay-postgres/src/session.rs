@@ -1,0 +1,236 @@
+//! One connection: its prepared statements, and transactions as one trip.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use mainstay_env::Task;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row, Statement};
+
+use crate::error;
+use crate::fault::Fault;
+use crate::text::{Rendered, Text, Texts};
+
+/// Parameters of a statement.
+pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// One statement to be run, with its parameters.
+pub(crate) struct Ask<'a> {
+    pub(crate) text: &'static Text,
+    pub(crate) params: Vec<Param<'a>>,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn new(text: &'static Text, params: &[Param<'a>]) -> Self {
+        Self { text, params: params.to_vec() }
+    }
+}
+
+/// What every connection of the store sets: a plan made for an empty table, and sorts of whole queues, cost 2 to 5 times
+/// as much. Source: `docs/decisions/0003`.
+pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_sort", "off"),
+    ("jit", "off"),
+    ("max_parallel_workers_per_gather", "0"),
+    ("plan_cache_mode", "force_generic_plan"),
+];
+
+/// The settings as a script: of the connection, or of one transaction behind a pooler.
+pub(crate) fn settings(local: bool) -> String {
+    let scope = if local { "SET LOCAL" } else { "SET" };
+    SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect()
+}
+
+/// One connection of the pool. Used by one call at a time.
+pub(crate) struct Session {
+    client: Client,
+    driver: Task<()>,
+    texts: Arc<Texts>,
+    statements: HashMap<&'static str, Statement>,
+    /// Nothing is prepared and nothing is set beyond a transaction, because the next one may be on another connection.
+    pooler: bool,
+    open: bool,
+    broken: bool,
+}
+
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
+
+impl Session {
+    pub(crate) fn new(client: Client, driver: Task<()>, texts: Arc<Texts>, pooler: bool) -> Self {
+        Self { client, driver, texts, statements: HashMap::new(), pooler, open: false, broken: false }
+    }
+
+    /// Goes on with the statements for what the database has now.
+    pub(crate) fn follow(&mut self, texts: &Arc<Texts>) {
+        if !Arc::ptr_eq(&self.texts, texts) {
+            self.texts = texts.clone();
+            self.statements.clear();
+        }
+    }
+
+    /// The connection itself, for what is not a statement of this crate.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The statements for what the database had when this call began.
+    pub(crate) fn texts(&self) -> &Arc<Texts> {
+        &self.texts
+    }
+
+    /// Whether it must not be used again.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken || self.open || self.client.is_closed()
+    }
+
+    /// Marks it as not to be used again: a call on it was given up, and nobody knows where it stands.
+    pub(crate) fn give_up(&mut self) {
+        self.broken = true;
+        self.driver.abort();
+    }
+
+    /// One statement in a transaction of its own.
+    pub(crate) async fn one(&mut self, text: &'static Text, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
+        let ask = [Ask::new(text, params)];
+        if self.pooler {
+            return Ok(self.transaction(&ask).await?.pop().unwrap_or_default());
+        }
+        self.prepare(&ask).await?;
+        let rows = self.asked(&ask[0]).await;
+        self.judged(rows)
+    }
+
+    /// Statements in one transaction and one trip. The first failure is the answer, and then nothing is done.
+    pub(crate) async fn transaction(&mut self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
+        self.run(asks, true, true).await
+    }
+
+    /// Begins a transaction with statements, in one trip; [`Session::finish`] or [`Session::cancel`] ends it.
+    pub(crate) async fn begin(&mut self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
+        self.run(asks, true, false).await
+    }
+
+    /// Ends a transaction with statements, in one trip.
+    pub(crate) async fn finish(&mut self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
+        self.run(asks, false, true).await
+    }
+
+    /// Undoes a transaction that was begun.
+    pub(crate) async fn cancel(&mut self) -> Result<(), Fault> {
+        let undone = self.client.batch_execute("ROLLBACK").await;
+        self.open = undone.is_err();
+        self.judged(undone)
+    }
+
+    async fn run(&mut self, asks: &[Ask<'_>], begins: bool, ends: bool) -> Result<Vec<Vec<Row>>, Fault> {
+        self.prepare(asks).await?;
+        self.open = true;
+        let mut sent: Vec<Asked<'_>> = Vec::with_capacity(asks.len() + 2);
+        // Each is put on the wire by its first poll, and they are polled in order.
+        if begins {
+            let begin = if self.pooler { format!("BEGIN;{}", settings(true)) } else { "BEGIN".to_owned() };
+            let client = &self.client;
+            sent.push(Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) }));
+        }
+        for ask in asks {
+            sent.push(self.asked(ask));
+        }
+        if ends {
+            sent.push(Box::pin(async { self.client.batch_execute("COMMIT").await.map(|()| Vec::new()) }));
+        }
+        let answers = in_order(sent).await;
+        let failed = answers.iter().any(Result::is_err);
+        let all: Result<Vec<Vec<Row>>, tokio_postgres::Error> = answers.into_iter().collect();
+        if ends {
+            // A COMMIT after a failure undoes, so the connection is as it was; a lost one is judged below.
+            self.open = false;
+        } else if failed && !self.client.is_closed() {
+            // What failed is told; a failure to undo leaves the session open, so that it is dropped.
+            let _ = self.cancel().await;
+        }
+        let mut rows = self.judged(all)?;
+        if begins {
+            rows.remove(0);
+        }
+        if ends {
+            rows.pop();
+        }
+        Ok(rows)
+    }
+
+    fn asked<'a>(&'a self, ask: &'a Ask<'a>) -> Asked<'a> {
+        if self.pooler {
+            let rendered = self.texts.get(ask.text);
+            return Box::pin(async move {
+                let typed: Vec<(Param<'_>, Type)> =
+                    ask.params.iter().copied().zip(rendered.types.iter().cloned()).collect();
+                self.client.query_typed(&rendered.sql, &typed).await
+            });
+        }
+        match self.statements.get(ask.text.name) {
+            Some(statement) => Box::pin(self.client.query(statement, &ask.params)),
+            None => unreachable!("{} is prepared before it is sent", ask.text.name),
+        }
+    }
+
+    /// Prepares what is not prepared yet, in one trip.
+    async fn prepare(&mut self, asks: &[Ask<'_>]) -> Result<(), Fault> {
+        if self.pooler {
+            return Ok(());
+        }
+        let mut missing: Vec<&'static Text> = Vec::new();
+        for ask in asks {
+            let known = self.statements.contains_key(ask.text.name);
+            if !known && missing.iter().all(|text| text.name != ask.text.name) {
+                missing.push(ask.text);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let rendered: Vec<Arc<Rendered>> = missing.iter().map(|text| self.texts.get(text)).collect();
+        let client = &self.client;
+        let prepared = join_all(rendered.iter().map(|text| client.prepare_typed(&text.sql, &text.types))).await;
+        for (text, statement) in missing.iter().zip(prepared) {
+            let statement = self.judged(statement)?;
+            self.statements.insert(text.name, statement);
+        }
+        Ok(())
+    }
+
+    /// Notes whether an answer says that the connection must not be used again.
+    fn judged<T>(&mut self, answer: Result<T, tokio_postgres::Error>) -> Result<T, Fault> {
+        answer.map_err(|error| {
+            if error::is_connection(&error) {
+                self.broken = true;
+            }
+            Fault::Postgres(error)
+        })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.is_broken() {
+            self.driver.abort();
+        }
+    }
+}
+
+/// Runs futures beside one another, polled first in their order.
+async fn in_order<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    // Up to 30 futures are polled in order by `join_all`; a transaction of this crate has about 15 statements at most.
+    debug_assert!(futures.len() <= 30, "a pipeline keeps its order");
+    join_all(futures).await
+}
+
+/// Whether a prepared statement outlived a change of its tables.
+pub(crate) fn is_stale_plan(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)
+}
