@@ -25,7 +25,6 @@ use crate::identifier::Schema;
 use crate::layout::Layout;
 use state::State;
 
-pub(crate) use own::OWN_SCHEMA;
 pub(crate) use state::probe;
 
 const OP: &str = "open";

@@ -1,0 +1,196 @@
+//! Climbs from the recorded number to the wanted one, whoever else does the same.
+
+use std::time::Duration;
+
+use mainstay_env::{Env, Monotonic};
+use mainstay_migrations::{POSTGRES, Step};
+use mainstay_store::ErrorKind;
+use tokio_postgres::{Client, Transaction};
+
+use crate::fault::Fault;
+use crate::identifier::Schema;
+
+use super::race::{self, BEGUN, LOCK, LOCK_WAIT};
+use super::shape::{Manner, fill};
+use super::state::{self, State};
+use super::{catalog, online};
+
+/// How long a schema may stand at one number while somebody else is at work on it. An index of a large table takes a while.
+const STANDSTILL: Duration = Duration::from_secs(600);
+/// Failures at one number, of the kinds that a race makes, after which they are taken for something else.
+const FAILURES: u32 = 12;
+
+/// What one try has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It did something, or found it done: look again.
+    Done,
+    /// Somebody else is at it: look again after a while.
+    Busy,
+}
+
+/// What a try is made with.
+#[derive(Debug)]
+pub(super) struct Climber<'a> {
+    pub(super) client: &'a mut Client,
+    pub(super) schema: &'a Schema,
+    /// Whether others that are at work have been waited for long enough.
+    pub(super) goes_ahead: bool,
+}
+
+/// The recorded number as it was last seen, and since when.
+struct Seen {
+    number: i64,
+    since: Monotonic,
+    failures: u32,
+}
+
+/// Brings a schema to `target`; one that is there already, or higher, is left as it is.
+pub(super) async fn climb(client: &mut Client, schema: &Schema, target: u32, env: &Env) -> Result<(), Fault> {
+    let mut seen: Option<Seen> = None;
+    let mut climber = Climber { client, schema, goes_ahead: false };
+    loop {
+        let state = state::read(climber.client, schema).await?;
+        state.refuse(schema)?;
+        if state.number >= i64::from(target) {
+            return Ok(());
+        }
+        let mut now = match seen.take().filter(|seen| seen.number == state.number) {
+            Some(same) => same,
+            None => arrived(&climber, &state, env).await?,
+        };
+        let stood = env.monotonic().since(now.since);
+        if stood > STANDSTILL {
+            return Err(standstill(schema, &state));
+        }
+        climber.goes_ahead = stood > LOCK_WAIT;
+        match climber.try_once(&state, target).await {
+            Ok(Turn::Done) => {}
+            Ok(Turn::Busy) => race::pause(env).await,
+            Err(fault) => {
+                now.failures += 1;
+                if !race::is_race(&fault) || now.failures >= FAILURES {
+                    return Err(fault);
+                }
+                tracing::debug!(schema = schema.name(), number = state.number, ?fault, "migration met another");
+                race::pause(env).await;
+            }
+        }
+        seen = Some(now);
+    }
+}
+
+/// A number that was not seen before: what it promises must be there, or what follows would be built on sand.
+async fn arrived(climber: &Climber<'_>, state: &State, env: &Env) -> Result<Seen, Fault> {
+    if let Some(number) = state.known_number().filter(|number| *number > 0) {
+        let found = catalog::read(climber.client, climber.schema).await?;
+        // The number may have moved since it was read, and the catalog with it.
+        if state::number(climber.client, climber.schema).await? == state.number {
+            catalog::judge(&found, number, climber.schema)?;
+        }
+    }
+    Ok(Seen { number: state.number, since: env.monotonic(), failures: 0 })
+}
+
+fn standstill(schema: &Schema, state: &State) -> Fault {
+    let (name, number) = (schema.quoted(), state.number);
+    let minutes = STANDSTILL.as_secs() / 60;
+    Fault::Store(
+        ErrorKind::Contended,
+        format!("schema {name} has stood at number {number} for {minutes} minutes while another program migrates it"),
+    )
+}
+
+impl Climber<'_> {
+    async fn try_once(&mut self, state: &State, target: u32) -> Result<Turn, Fault> {
+        if state.is_empty() {
+            return self.create(target).await;
+        }
+        let next = POSTGRES.iter().find(|step| i64::from(step.number) > state.number && !step.sql.is_empty());
+        match next.filter(|step| step.number <= target) {
+            Some(step) if step.online => online::run(self, step, state.number).await,
+            Some(step) => self.step(step, state.number).await,
+            None => Ok(Turn::Done),
+        }
+    }
+
+    /// Makes a schema from nothing, in one transaction, so that nobody sees a part of it.
+    async fn create(&mut self, target: u32) -> Result<Turn, Fault> {
+        let schema = self.schema;
+        let Some(tx) = self.begin().await? else { return Ok(Turn::Busy) };
+        let state = state::read(tx.client(), schema).await?;
+        if !state.is_empty() {
+            return Ok(Turn::Done);
+        }
+        let mut text = String::new();
+        // Not attempted where it is there: that would take a right that the role need not have.
+        if !state.has_schema {
+            text.push_str(&format!("CREATE SCHEMA {};\n", schema.quoted()));
+        }
+        let table = format!("{}.dbos_migrations", schema.quoted());
+        text.push_str(&format!("CREATE TABLE IF NOT EXISTS {table} (version bigint NOT NULL PRIMARY KEY);\n"));
+        for step in POSTGRES.iter().filter(|step| step.number <= target) {
+            text.push_str(&fill(step, schema, Manner::Whole));
+        }
+        tx.batch_execute(&text).await?;
+        let found = catalog::read(tx.client(), schema).await?;
+        catalog::judge_step(&found, target, schema)?;
+        tx.batch_execute(&format!("INSERT INTO {table} (version) VALUES ({target})")).await?;
+        tx.commit().await?;
+        tracing::info!(schema = schema.name(), number = target, "schema created");
+        Ok(Turn::Done)
+    }
+
+    /// One step and its number, in one transaction.
+    async fn step(&mut self, step: &Step, before: i64) -> Result<Turn, Fault> {
+        let schema = self.schema;
+        let Some(tx) = self.begin().await? else { return Ok(Turn::Busy) };
+        if hold_number(&tx, schema).await? != before {
+            return Ok(Turn::Done);
+        }
+        tx.batch_execute(&fill(step, schema, Manner::Whole)).await?;
+        self::record(tx, schema, step).await?;
+        Ok(Turn::Done)
+    }
+
+    /// Records the number of a step that has been run.
+    pub(super) async fn record(&mut self, step: &Step, before: i64) -> Result<Turn, Fault> {
+        let schema = self.schema;
+        let tx = self.client.transaction().await?;
+        tx.batch_execute(BEGUN).await?;
+        if hold_number(&tx, schema).await? == before {
+            self::record(tx, schema, step).await?;
+        }
+        Ok(Turn::Done)
+    }
+
+    /// A transaction with the lock of whoever migrates; none when another has it.
+    async fn begin(&mut self) -> Result<Option<Transaction<'_>>, Fault> {
+        let goes_ahead = self.goes_ahead;
+        let tx = self.client.transaction().await?;
+        tx.batch_execute(BEGUN).await?;
+        let ask = format!("SELECT pg_catalog.pg_try_advisory_xact_lock({LOCK})");
+        let row = state::row(tx.client(), &ask).await?;
+        let is_held = row.is_some_and(|row| row.get(0) == Some("t"));
+        Ok((is_held || goes_ahead).then_some(tx))
+    }
+}
+
+/// The recorded number, which nobody else can change before this transaction ends.
+async fn hold_number(tx: &Transaction<'_>, schema: &Schema) -> Result<i64, Fault> {
+    let ask = format!("SELECT version FROM {}.dbos_migrations FOR UPDATE", schema.quoted());
+    let rows = state::rows(tx.client(), &ask).await?;
+    let numbers = rows.iter().filter_map(|row| row.get(0)?.parse().ok());
+    Ok(numbers.max().unwrap_or(0))
+}
+
+async fn record(tx: Transaction<'_>, schema: &Schema, step: &Step) -> Result<(), Fault> {
+    let found = catalog::read(tx.client(), schema).await?;
+    catalog::judge_step(&found, step.number, schema)?;
+    let number = step.number;
+    let table = format!("{}.dbos_migrations", schema.quoted());
+    tx.batch_execute(&format!("UPDATE {table} SET version = {number} WHERE version < {number}")).await?;
+    tx.commit().await?;
+    tracing::info!(schema = schema.name(), number, step = step.name, "schema migrated");
+    Ok(())
+}
