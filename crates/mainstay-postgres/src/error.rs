@@ -272,14 +272,16 @@ mod tests {
     #[test]
     fn no_row_of_the_table_is_hidden_by_one_above_it() {
         for (place, (key, meaning)) in TABLE.iter().enumerate() {
-            let hidden = TABLE[..place].iter().any(|(above, _)| key == above || (above.len() == 2 && key.starts_with(above)));
+            let hidden =
+                TABLE[..place].iter().any(|(above, _)| key == above || (above.len() == 2 && key.starts_with(above)));
             assert!(!hidden && (key.len() == 2 || key.len() == 5), "{key} {meaning:?}");
         }
     }
 
     #[test]
     fn a_chain_is_one_line_without_repeats() {
-        let texts = ["error connecting to server", "refused (os error 111)", "refused (os error 111)"].map(String::from);
+        let texts =
+            ["error connecting to server", "refused (os error 111)", "refused (os error 111)"].map(String::from);
         assert_eq!(joined(&texts), "error connecting to server: refused (os error 111)");
     }
 }

@@ -1,0 +1,218 @@
+//! One server: its connection, with TLS tried as the mode says, within a limit, and what kind of session it is.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use futures_util::{StreamExt, stream};
+use mainstay_store::{ErrorKind, StoreError};
+use tokio_postgres::config::{LoadBalanceHosts, SslMode, SslNegotiation};
+use tokio_postgres::{AsyncMessage, Client, Config as Driver, Error, SimpleQueryMessage};
+
+use super::redact::redacted;
+use super::settings::{Place, SessionKind, Target};
+use super::{Connected, Connector, Messages, refuse};
+use crate::error::{self, Failure};
+
+/// Whether the server is a standby, and whether its transactions are read-only: t or f, on or off.
+const SESSION: &str = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) struct Unconnected {
+    kind: ErrorKind,
+    code: Option<String>,
+    text: String,
+    other_kind: bool,
+}
+
+impl Unconnected {
+    fn unavailable(text: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Unavailable, code: None, text: text.into(), other_kind: false }
+    }
+
+    /// Whether the database does not exist.
+    pub(super) fn is_missing(&self) -> bool {
+        self.code.as_deref() == Some("3D000")
+    }
+
+    /// Whether the role lacks CONNECT on the database.
+    pub(super) fn is_refused_there(&self) -> bool {
+        self.code.as_deref() == Some("42501")
+    }
+
+    /// Whether the server has no entry for this role and database, or refused its password.
+    pub(super) fn is_login(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| code.starts_with("28"))
+    }
+
+    /// Whether all that was wrong was the kind of a session.
+    pub(super) fn is_of_other_kind(&self) -> bool {
+        self.other_kind
+    }
+
+    /// Whether the next server is tried: not after one that answered and refused, as with libpq.
+    pub(super) fn goes_on(&self) -> bool {
+        let is_busy = |code: &str| code.starts_with("57") || code.starts_with("53");
+        self.other_kind
+            || match &self.code {
+                Some(code) => is_busy(code),
+                None => self.kind == ErrorKind::Unavailable,
+            }
+    }
+
+    /// One failure for those of several servers; the last decides, unless an earlier one may pass.
+    pub(super) fn of_all(failures: Vec<(usize, Self)>, servers: usize) -> Self {
+        let may_pass = failures.iter().rposition(|(_, failure)| failure.kind == ErrorKind::Unavailable);
+        let other_kind = failures.iter().any(|(_, failure)| failure.other_kind);
+        let decides = failures
+            .last()
+            .filter(|(_, last)| !last.goes_on())
+            .or(may_pass.map(|at| &failures[at]))
+            .or(failures.last());
+        let Some((_, decides)) = decides else { return Self::unavailable("no server is given") };
+        let line = |(at, failure): &(usize, Self)| format!("host {} of {servers}: {}", at + 1, failure.text);
+        let text = match failures.as_slice() {
+            [(_, only)] if servers == 1 => only.text.clone(),
+            failures => failures.iter().map(line).collect::<Vec<_>>().join("; "),
+        };
+        Self { kind: decides.kind, code: decides.code.clone(), text, other_kind }
+    }
+
+    pub(super) fn into_error(self) -> StoreError {
+        refuse(self.kind, self.text)
+    }
+}
+
+impl Connector {
+    /// Connects to one server within its limit, the check of its session included.
+    pub(super) async fn attempt(
+        &self,
+        target: &Target,
+        database: &str,
+        kind: SessionKind,
+    ) -> Result<Connected, Unconnected> {
+        let limit = self.settings.patience;
+        let attempt = async {
+            let connected = self.negotiate(target, database).await.map_err(|error| self.failure(&error))?;
+            self.of_kind(connected, kind).await
+        };
+        let late = |_| Unconnected::unavailable(format!("no connection within {} s", limit.as_secs()));
+        self.env.timeout(limit, attempt).await.map_err(late)?
+    }
+
+    async fn negotiate(&self, target: &Target, database: &str) -> Result<Connected, Error> {
+        let tls = &self.settings.tls;
+        let mut mode = tls.first(&target.place);
+        let mut again = true;
+        loop {
+            let (maker, used) = tls.connector();
+            let error = match self.driver(target, database, mode).connect(maker).await {
+                Ok((client, mut connection)) => {
+                    let messages = stream::poll_fn(move |cx| connection.poll_message(cx));
+                    return Ok(Connected { client, messages: Box::pin(messages) });
+                }
+                Err(error) => error,
+            };
+            match tls.second(&target.place, used.load(Ordering::Relaxed), &error) {
+                Some(other) if again => (mode, again) = (other, false),
+                _ => return Err(error),
+            }
+        }
+    }
+
+    fn driver(&self, target: &Target, database: &str, mode: SslMode) -> Driver {
+        let settings = &*self.settings;
+        let mut driver = Driver::new();
+        driver.user(&settings.user).dbname(database).port(target.port).ssl_mode(mode).channel_binding(settings.binding);
+        if settings.tls.direct && mode == SslMode::Require {
+            driver.ssl_negotiation(SslNegotiation::Direct);
+        }
+        match &target.place {
+            Place::Tcp(name, address) => {
+                driver.host(name);
+                address.map(|address| driver.hostaddr(address));
+            }
+            Place::Unix(folder) => {
+                driver.host_path(folder);
+            }
+        }
+        target.password.as_ref().map(|password| driver.password(password.reveal()));
+        settings.options.as_ref().map(|options| driver.options(options));
+        settings.application.as_ref().map(|name| driver.application_name(name));
+        let keepalive = &settings.keepalive;
+        driver.keepalives(keepalive.on);
+        keepalive.idle.map(|idle| driver.keepalives_idle(idle));
+        keepalive.interval.map(|interval| driver.keepalives_interval(interval));
+        keepalive.count.map(|count| driver.keepalives_retries(count));
+        keepalive.user_timeout.map(|limit| driver.tcp_user_timeout(limit));
+        if settings.shuffled {
+            driver.load_balance_hosts(LoadBalanceHosts::Random);
+        }
+        driver
+    }
+
+    async fn of_kind(&self, connected: Connected, kind: SessionKind) -> Result<Connected, Unconnected> {
+        if kind == SessionKind::Any {
+            return Ok(connected);
+        }
+        let Connected { client, mut messages } = connected;
+        let mut early = VecDeque::new();
+        let row = drive(&mut messages, &mut early, session(&client)).await.map_err(|error| self.failure(&error))?;
+        let Some([standby, read_only]) = row else {
+            return Err(Unconnected::unavailable("the server did not say what kind of session it has"));
+        };
+        let (fits, wanted) = match kind {
+            SessionKind::ReadWrite => (!read_only, "read-write"),
+            SessionKind::ReadOnly => (read_only, "read-only"),
+            SessionKind::Primary => (!standby, "primary"),
+            SessionKind::Standby | SessionKind::PreferStandby => (standby, "standby"),
+            SessionKind::Any => (true, "any"),
+        };
+        if !fits {
+            let text = format!("its session is not {wanted}, as target_session_attrs asks");
+            return Err(Unconnected { other_kind: true, ..Unconnected::unavailable(text) });
+        }
+        Ok(Connected { client, messages: Box::pin(stream::iter(early).chain(messages)) })
+    }
+
+    fn failure(&self, error: &Error) -> Unconnected {
+        let shown = Failure::of(error).map(|text| redacted(&self.settings, text));
+        let code = shown.code().map(Into::into);
+        Unconnected { kind: error::kind(error), code, text: shown.to_string(), other_kind: false }
+    }
+}
+
+/// Whether the session is of a standby, and whether it is read-only.
+async fn session(client: &Client) -> Result<Option<[bool; 2]>, Error> {
+    let rows = client.simple_query(SESSION).await?;
+    let is = |row: &tokio_postgres::SimpleQueryRow, at| matches!(row.get(at), Some("t" | "on"));
+    Ok(rows.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some([is(row, 0), is(row, 1)]),
+        _ => None,
+    }))
+}
+
+/// Runs a call on a connection that nobody polls yet; what it is told meanwhile is kept.
+pub(super) async fn drive<T>(
+    messages: &mut Messages,
+    early: &mut VecDeque<Result<AsyncMessage, Error>>,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let mut call = pin!(call);
+    let mut open = true;
+    poll_fn(move |cx| {
+        while open {
+            match messages.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(message))) => early.push_back(Ok(message)),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) => open = false,
+                Poll::Pending => break,
+            }
+        }
+        call.as_mut().poll(cx)
+    })
+    .await
+}

@@ -1,0 +1,126 @@
+//! Tests of what is decided from an address and an environment.
+
+use super::*;
+
+fn read(address: &str, variables: &[(&str, &str)]) -> Result<Settings, FieldError> {
+    let variables = variables.iter().copied().chain([("USER", "os-user")]);
+    Settings::read(&Secret::new(address.into()), None, &Environment::of(variables))
+}
+
+fn servers(address: &str, variables: &[(&str, &str)]) -> String {
+    let settings = read(address, variables).unwrap_or_else(|error| panic!("{address}: {error}"));
+    let shown = settings.targets.iter().map(|target| match &target.place {
+        Place::Tcp(name, None) => format!("{name}:{}", target.port),
+        Place::Tcp(name, Some(address)) => format!("{name}@{address}:{}", target.port),
+        Place::Unix(folder) => format!("{}:{}", folder.display(), target.port),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn case_o49_servers_are_those_that_libpq_would_try() {
+    for (address, expected) in [
+        ("", "/var/run/postgresql:5432 /tmp:5432 localhost:5432"),
+        ("postgres:///db", "/var/run/postgresql:5432 /tmp:5432 localhost:5432"),
+        ("postgres:///db?host=/sock/dir", "/sock/dir:5432"),
+        ("postgres://%2Fsock:77/db", "/sock:77"),
+        ("postgres://[::1]:5432/db", "::1:5432"),
+        ("postgres://h1:1,h2:2/db", "h1:1 h2:2"),
+        ("postgres://h1:1,h2/db", "h1:1 h2:5432"),
+        ("host=h1,h2 port=9", "h1:9 h2:9"),
+        ("host=h1,h2 hostaddr=10.0.0.1,::1 port=1,2", "h1@10.0.0.1:1 h2@::1:2"),
+        ("hostaddr=10.0.0.1", "10.0.0.1@10.0.0.1:5432"),
+        ("host=,h2", "/var/run/postgresql:5432 h2:5432"),
+    ] {
+        assert_eq!(servers(address, &[]), expected, "{address}");
+    }
+    assert_eq!(servers("", &[("PGHOST", "e1,e2"), ("PGPORT", "1,2")]), "e1:1 e2:2");
+}
+
+#[test]
+fn a_part_that_is_wrong_is_named_and_not_shown() {
+    for (address, field) in [
+        ("host=a,b port=1,2,3", "url.port"),
+        ("port=70000", "url.port"),
+        ("port=0", "url.port"),
+        ("host=a,b hostaddr=10.0.0.1", "url.hostaddr"),
+        ("hostaddr=CANARY", "url.hostaddr"),
+        ("host=@CANARY", "url.host"),
+        ("connect_timeout=CANARY", "url.connect_timeout"),
+        ("keepalives_idle=CANARY", "url.keepalives_idle"),
+        ("target_session_attrs=CANARY", "url.target_session_attrs"),
+        ("load_balance_hosts=CANARY", "url.load_balance_hosts"),
+        ("channel_binding=CANARY", "url.channel_binding"),
+        ("client_encoding=CANARY", "url.client_encoding"),
+        ("gssencmode=require", "url.gssencmode"),
+        ("sslmode=CANARY", "url.sslmode"),
+        ("service=CANARY", "url.service"),
+        ("sslpassword=CANARY", "url.sslpassword"),
+    ] {
+        let error = read(address, &[]).expect_err(address);
+        assert_eq!(error.field, field, "{address}: {error}");
+        assert!(!error.to_string().contains("CANARY"), "{error}");
+    }
+}
+
+#[test]
+fn names_come_from_the_address_then_the_environment_then_the_system() {
+    let names = |address: &str, variables: &[(&str, &str)]| {
+        let settings = read(address, variables).expect("read");
+        (settings.user, settings.database, settings.application.unwrap_or_default())
+    };
+    let three = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+    assert_eq!(names("", &[]), three("os-user", "os-user", ""));
+    assert_eq!(names("user=u", &[]), three("u", "u", ""));
+    assert_eq!(names("postgres:///my%20db?user=u", &[("PGAPPNAME", "app")]), three("u", "my db", "app"));
+    assert_eq!(names("fallback_application_name=f", &[("PGDATABASE", "d"), ("PGUSER", "e")]), three("e", "d", "f"));
+    let address = Secret::new("application_name=url".into());
+    let settings = Settings::read(&address, Some("config"), &Environment::of([("USER", "u")])).expect("read");
+    assert_eq!(settings.application.as_deref(), Some("config"));
+}
+
+#[test]
+fn limits_are_read_as_libpq_reads_them() {
+    let patience = |address| read(address, &[]).expect("read").patience.as_secs();
+    assert_eq!(patience(""), 10);
+    assert_eq!((patience("connect_timeout=1"), patience("connect_timeout=7")), (2, 7));
+    assert_eq!((patience("connect_timeout=0"), patience("connect_timeout=-1")), (120, 120));
+    let keepalive =
+        read("keepalives=0 keepalives_idle=5 keepalives_count=3 tcp_user_timeout=1500", &[]).expect("read").keepalive;
+    assert!(!keepalive.on && keepalive.count == Some(3) && keepalive.interval.is_none());
+    assert_eq!(
+        (keepalive.idle, keepalive.user_timeout),
+        (Some(Duration::from_secs(5)), Some(Duration::from_millis(1500)))
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_password_file_gives_each_server_its_own_password() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().expect("home");
+    let path = home.path().join(".pgpass");
+    std::fs::write(&path, "h1:1:db:u:one\nlocalhost:*:db:u:local\n").expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("mode");
+    let passwords = |address: &str, variables: &[(&str, &str)]| {
+        let settings = read(address, variables).expect("read");
+        let shown =
+            |target: &Target| target.password.as_ref().map_or("-".to_owned(), |secret| secret.reveal().to_owned());
+        settings.targets.iter().map(shown).collect::<Vec<_>>().join(" ")
+    };
+    let home_variable = [("HOME", home.path().to_str().expect("utf-8"))];
+    assert_eq!(passwords("postgres://u@h1:1,h2:2/db", &home_variable), "one -");
+    assert_eq!(passwords("postgres://u@/db", &home_variable), "local local local");
+    assert_eq!(passwords("postgres://u:own@h1:1/db", &home_variable), "own");
+    assert_eq!(passwords("postgres://u@h1:1/db", &[("PGPASSFILE", path.to_str().expect("utf-8"))]), "one");
+    assert_eq!(passwords("postgres://u@h1:1/db", &[home_variable[0], ("PGPASSWORD", "variable")]), "variable");
+    assert_eq!(passwords("postgres://u@h1:1/db", &[]), "-");
+}
+
+#[test]
+fn what_leaves_the_machine_is_told_from_what_does_not() {
+    let remote = |address| read(address, &[]).expect("read").targets[0].place.is_remote();
+    assert!(!remote("host=localhost") && !remote("host=127.0.0.1") && !remote("host=::1") && !remote("host=/tmp"));
+    assert!(remote("host=db.example") && remote("host=10.0.0.1") && remote("host=localhost hostaddr=10.0.0.1"));
+    assert!(!remote("host=db.example hostaddr=127.0.0.1"));
+}
