@@ -17,6 +17,12 @@ pub trait Backend: Send + Sync {
     /// What the store can do; cases that need more are skipped. [`Store::capabilities`] must say the same.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether `StoreClock::Server` is a clock of the database's own, which no test moves: the cases that go by the clock of
+    /// the environment are skipped then.
+    fn has_own_clock(&self) -> bool {
+        false
+    }
+
     /// Opens a handle on the store; the first call makes the store.
     ///
     /// Called again while a handle is open only with capability `shared`: a second process, as far as one process can show

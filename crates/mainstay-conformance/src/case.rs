@@ -48,6 +48,8 @@ pub enum Lack {
     Capability(Capability),
     /// It cannot be brought into this trouble.
     Trouble(Trouble),
+    /// The clock of its environment: its database has one of its own.
+    EnvironmentClock,
 }
 
 impl fmt::Display for Lack {
@@ -55,6 +57,7 @@ impl fmt::Display for Lack {
         match self {
             Self::Capability(capability) => write!(f, "capability {capability}"),
             Self::Trouble(trouble) => write!(f, "trouble: {trouble}"),
+            Self::EnvironmentClock => f.write_str("the clock of its environment"),
         }
     }
 }
@@ -90,12 +93,14 @@ impl Case {
         format!("{}::{}", self.group, self.name)
     }
 
-    /// The first capability that it needs and the backend lacks, or the trouble that it asks for in vain.
+    /// The first capability that it needs and the backend lacks, the trouble that it asks for in vain, or the clock of the
+    /// environment.
     #[must_use]
     pub fn lacks(&self, backend: &dyn Backend) -> Option<Lack> {
         let capabilities = backend.capabilities();
         let lacking = self.needs.iter().copied().find(|needed| !capabilities.has(*needed)).map(Lack::Capability);
-        lacking.or(self.trouble.filter(|trouble| !backend.can_trouble(*trouble)).map(Lack::Trouble))
+        let lacking = lacking.or(self.trouble.filter(|trouble| !backend.can_trouble(*trouble)).map(Lack::Trouble));
+        lacking.or((self.opening.server_clock && backend.has_own_clock()).then_some(Lack::EnvironmentClock))
     }
 
     /// Runs it on an empty store.

@@ -19,6 +19,10 @@ impl Backend for Unopened {
         self.0.clone()
     }
 
+    fn has_own_clock(&self) -> bool {
+        true
+    }
+
     async fn open(&self, _env: Env, _clock: StoreClock) -> Result<Arc<dyn Store>> {
         panic!("a skipped case opens no store")
     }
@@ -60,16 +64,17 @@ fn every_backend_has_the_same_list() {
 #[test]
 fn a_case_is_skipped_by_the_capability_or_trouble_that_it_names() {
     let none = subject(Capabilities::none());
-    let (mut skipped, mut troubles) = (0, 0);
+    let (mut skipped, mut troubles, mut clocks) = (0, 0, 0);
     for case in cases() {
         let Some(lacking) = case.lacks(&Unopened(Capabilities::none())) else { continue };
         assert_eq!(case.run(&none), Ok(crate::Verdict::Skipped(lacking)), "{}", case.name());
         match lacking {
             Lack::Capability(_) => skipped += 1,
             Lack::Trouble(_) => troubles += 1,
+            Lack::EnvironmentClock => clocks += 1,
         }
     }
-    assert!(skipped > 20 && troubles > 20, "only {skipped} and {troubles}");
+    assert!(skipped > 20 && troubles > 20 && clocks > 4, "only {skipped}, {troubles} and {clocks}");
 }
 
 /// The documentation of the contract, a paragraph of doc comments each.
