@@ -12,6 +12,7 @@ use mainstay_store::{
     StoreError, Wakeup, Wakeups,
 };
 
+use crate::claim::Fronts;
 use crate::clock::Time;
 use crate::config::{Config, PayloadLayout};
 use crate::connect::Connector;
@@ -47,6 +48,7 @@ struct Inner {
     time: Time,
     wakeups: Wakeups,
     hints: Hints,
+    fronts: Fronts,
 }
 
 impl Drop for Inner {
@@ -108,6 +110,16 @@ impl Postgres {
         Bounds::default().payload_bytes(self.inner.config.most_payload_bytes())
     }
 
+    /// What claims remember of queues.
+    pub(crate) fn fronts(&self) -> &Fronts {
+        &self.inner.fronts
+    }
+
+    /// Runs `work` beside the calls; it ends with the store.
+    pub(crate) fn beside(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.inner.tasks.spawn(name, work));
+    }
+
     /// Tells this process, and the others that listen.
     pub(crate) fn publish(&self, hints: impl IntoIterator<Item = Wakeup>) {
         self.inner.hints.publish(&self.inner.wakeups, hints);
@@ -165,7 +177,7 @@ impl Inner {
         let wakeups = Wakeups::new();
         let hints = Hints::start(Line::new(&env, &tasks, connector.clone(), &schema, config.is_pooled()), &wakeups);
         let pool = Pool::new(connector, &config, &env, shared);
-        Ok(Self { env, tasks, config, schema, pool, time: Time::new(clock), wakeups, hints })
+        Ok(Self { env, tasks, config, schema, pool, time: Time::new(clock), wakeups, hints, fronts: Fronts::default() })
     }
 
     async fn perform<T>(

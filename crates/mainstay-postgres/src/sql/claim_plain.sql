@@ -1,0 +1,7 @@
+-- Claim of a queue without a fleet limit: one statement, one trip.
+-- params: now bigint, system text, claim_bytes bigint, row_bytes bigint, queue text, executor text, app text, version text, token text, planned bigint, room int, names text[], classes text[], configs text[], caps int[], park_error text, hole_priority int, hole_to bigint, hole_latest bool
+-- use: part_gate
+-- use: part_queue
+-- use: part_pick
+-- use: part_flip
+-- use: part_rows
