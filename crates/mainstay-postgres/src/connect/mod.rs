@@ -158,3 +158,6 @@ impl fmt::Debug for Connector {
 fn refuse(kind: ErrorKind, text: impl Into<String>) -> StoreError {
     StoreError::new(kind, OP).with_source(text.into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,12 +118,17 @@ fn in_force(server: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Alternative names decide; the common name only where there are none, as with libpq.
+/// Alternative names decide; the common name only where there are none of the host's kind, as with libpq.
 fn name(server: &CertificateDer<'_>, wanted: &ServerName<'_>) -> Result<(), Error> {
     let certificate = parsed(server)?;
     let alternatives = certificate.tbs_certificate.get::<SubjectAltName>();
     let alternatives = alternatives.map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
-    let decides = |name: &GeneralName| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_));
+    let by_address = matches!(wanted, ServerName::IpAddress(_));
+    let decides = |name: &GeneralName| match name {
+        GeneralName::DnsName(_) => !by_address,
+        GeneralName::IpAddress(_) => by_address,
+        _ => false,
+    };
     if alternatives.is_some_and(|(_, names)| names.0.iter().any(decides)) {
         return verify_server_name(&ParsedCertificate::try_from(server)?, wanted);
     }

@@ -1,0 +1,68 @@
+//! Connecting to real servers, each private to its test.
+
+use std::future::Future;
+use std::sync::mpsc;
+
+use mainstay_env::Env;
+use mainstay_pgkit::{Options, Server};
+use mainstay_store::StoreError;
+use tokio_postgres::SimpleQueryMessage;
+
+use super::attempt::drive;
+use super::environment::Environment;
+use super::{Connected, Connector};
+use crate::config::Config;
+
+mod canary;
+mod certificates;
+mod codes;
+mod create;
+mod hosts;
+mod matrix;
+
+/// A server of one's own; `None`, after a line that says so, where there are no programs.
+fn start(options: Options) -> Option<Server> {
+    mainstay_pgkit::server()?;
+    Some(Server::start(options).expect("a private server"))
+}
+
+fn env() -> Env {
+    Env::system("connect-test").expect("an environment")
+}
+
+/// The value of a future that runs on the environment's own thread.
+fn block<T: Send + 'static>(env: &Env, future: impl Future<Output = T> + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    let task = env.tasks().spawn("test", async move { sender.send(future.await) });
+    let value = receiver.recv().expect("the task has ended with a value");
+    drop(task);
+    value
+}
+
+/// A connector in surroundings of these variables alone.
+fn connector(env: &Env, config: &Config, variables: &[(&str, &str)]) -> Result<Connector, StoreError> {
+    let variables = variables.iter().copied().chain([("USER", "postgres")]);
+    Connector::within(config, env, &Environment::of(variables))
+}
+
+/// Connects and answers the one value of a query.
+fn value(env: &Env, url: &str, query: &'static str) -> Result<String, StoreError> {
+    let connector = connector(env, &Config::new(url), &[])?;
+    block(env, async move { Ok(ask(connector.connect().await?, query).await) })
+}
+
+/// The first value of a query.
+async fn ask(connected: Connected, query: &str) -> String {
+    let Connected { client, mut messages } = connected;
+    let rows = drive(&mut messages, &mut Default::default(), client.simple_query(query)).await.expect("an answer");
+    let row = rows.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+        _ => None,
+    });
+    row.expect("a row")
+}
+
+/// The server's place in a URL by TCP, with a query.
+fn url(server: &Server, user: &str, database: &str, query: &str) -> String {
+    format!("postgres://{user}@127.0.0.1:{}/{database}?{query}", server.port())
+}
