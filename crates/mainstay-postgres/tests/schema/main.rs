@@ -1,0 +1,10 @@
+//! The shared schema: made, brought up, raced for, refused, and what roles may do in it.
+
+mod acceptance;
+mod functions;
+mod ladder;
+mod logs;
+mod names;
+mod races;
+mod roles;
+mod support;
