@@ -10,19 +10,25 @@
 )]
 
 mod binaries;
+mod bouncer;
 mod client;
 mod database;
 mod error;
 mod options;
 mod process;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 mod server;
 mod shared;
 mod template;
 
 pub use binaries::{Binaries, reachable};
+pub use bouncer::PgBouncer;
 pub use client::{Client, Row};
 pub use database::{Build, Database, Template};
 pub use error::Error;
 pub use options::Options;
+#[cfg(feature = "proxy")]
+pub use proxy::Proxy;
 pub use server::Server;
 pub use shared::{REQUIRE_VARIABLE, URL_VARIABLE, server};

@@ -6,5 +6,10 @@
     reason = "the tests wait for processes of the system, which print what they are asked for"
 )]
 
+mod bouncers;
+#[cfg(feature = "proxy")]
+mod cuts;
 mod databases;
+#[cfg(feature = "proxy")]
+mod lines;
 mod servers;
