@@ -1,7 +1,8 @@
 //! `cargo xtask ci`: every gate in a row, each stage timed, each group of stages held to its limit.
 
 use crate::counts::{Counts, Outcome};
-use crate::test::{self, Part};
+use crate::pg::Postgres;
+use crate::test::{self, Part, Setting};
 use crate::{bite, shell, tidy, tools};
 use std::fmt::Write;
 use std::path::Path;
@@ -54,15 +55,16 @@ struct Stage {
 /// Runs every stage, also after one has failed, and prints the table. The outcome's error says which stages failed
 /// and which groups were too slow.
 pub(crate) fn run(root: &Path, full: bool) -> Outcome {
-    let mut run = Run { root, full, stages: Vec::new(), counts: Counts::default() };
+    let mut run = Run { root, full, postgres: None, stages: Vec::new(), counts: Counts::default() };
     run.stage("fmt", Group::Build, |run| shell::run(&mut shell::cargo(run.root, &["fmt", "--all", "--check"])));
     run.stage("tidy", Group::Build, |run| tidy::run(run.root));
     run.stage("deny", Group::Build, |run| deny(run.root));
     run.stage("clippy", Group::Build, |run| clippy(run.root));
     run.stage("docs", Group::Build, |run| docs(run.root));
     run.stage("build tests", Group::Build, |run| test::build(run.root));
+    run.stage("postgres", Group::Build, |run| run.start_postgres());
     run.stage("tests", Group::Unit, |run| run.tests(Part::Unit));
-    run.stage("doctests", Group::Unit, |run| test::doc(run.root).and_then(|outcome| run.count(outcome)));
+    run.stage("doctests", Group::Unit, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
     run.stage("system tests", Group::Crash, |run| run.tests(Part::System));
     if full {
         run.stage("bite", Group::Long, |run| bite::run(run.root, &[]).and_then(|outcome| run.count(outcome)));
@@ -89,6 +91,7 @@ fn docs(root: &Path) -> Result<(), String> {
 struct Run<'a> {
     root: &'a Path,
     full: bool,
+    postgres: Option<Postgres>,
     stages: Vec<Stage>,
     counts: Counts,
 }
@@ -106,8 +109,18 @@ impl Run<'_> {
         self.stages.push(Stage { name, group, took, error });
     }
 
+    /// The stages after it run without one if it fails, so that one run shows all that is wrong.
+    fn start_postgres(&mut self) -> Result<(), String> {
+        self.postgres = Some(Postgres::demanded(self.root, None)?);
+        Ok(())
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting { root: self.root, postgres: self.postgres.as_ref(), full: self.full }
+    }
+
     fn tests(&mut self, part: Part) -> Result<(), String> {
-        let outcome = test::tests(self.root, part, &[], self.full)?;
+        let outcome = test::tests(self.setting(), part, &[])?;
         self.count(outcome.demand_some())
     }
 

@@ -1,13 +1,18 @@
 //! The command line: words in, one `Command` out. Anything that is not understood is an error.
 
+use crate::conformance::POSTGRES;
+use crate::pg;
+
 /// What `cargo xtask help` prints.
 pub(crate) const HELP: &str = "\
 usage: cargo xtask <command>
 
-  test [-- ARGS]                      every test that needs no server, then the doctests;
+  test [--pg-version N] [-- ARGS]     every test, with a PostgreSQL of the run, then the doctests;
                                       ARGS go to the test runner (filters), without doctests
-  conformance --backend NAME [FILTER ..]
-                                      the conformance suite of one backend: memory, sqlite
+  conformance --backend NAME [--pg-version N] [FILTER ..]
+                                      the conformance suite of one backend: memory, sqlite, postgres
+  pg [--pg-version N] [-- CMD ..]     a private PostgreSQL until Ctrl-C, or for the time of one command,
+                                      which finds its URL in MAINSTAY_TEST_POSTGRES; N: 13, 15, 16, 17, 18
   tidy                                the rules of the tree that no other tool checks
   deny                                licences, bans and sources of the dependencies
   bite [NAME ..]                      break the code with each patch of xtask/bites and demand red tests
@@ -16,7 +21,7 @@ usage: cargo xtask <command>
   help                                this text";
 
 /// The backends that have a conformance binary, by the name that the command line gives them.
-pub(crate) const BACKENDS: &[&str] = &["memory", "sqlite"];
+pub(crate) const BACKENDS: &[&str] = &["memory", "sqlite", POSTGRES];
 
 /// One understood command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +29,9 @@ pub(crate) enum Command {
     Help,
     Tidy,
     Deny,
-    Test { args: Vec<String> },
-    Conformance { backend: String, filters: Vec<String> },
+    Test { version: Option<u32>, args: Vec<String> },
+    Conformance { backend: String, filters: Vec<String>, version: Option<u32> },
+    Pg { version: Option<u32>, words: Vec<String> },
     Bite { names: Vec<String> },
     Ci { full: bool },
 }
@@ -38,27 +44,58 @@ pub(crate) fn parse(args: &[String]) -> Result<Command, String> {
         ["help" | "--help" | "-h"] => Ok(Command::Help),
         ["tidy"] => Ok(Command::Tidy),
         ["deny"] => Ok(Command::Deny),
-        ["test"] => Ok(Command::Test { args: Vec::new() }),
-        ["test", "--", rest @ ..] => Ok(Command::Test { args: owned(rest) }),
+        ["test", rest @ ..] => {
+            let (version, args) = on_server("test", rest)?;
+            Ok(Command::Test { version, args })
+        }
+        ["pg", rest @ ..] => {
+            let (version, words) = on_server("pg", rest)?;
+            Ok(Command::Pg { version, words })
+        }
         ["conformance", rest @ ..] => conformance(rest),
         ["bite", names @ ..] => no_flags(names).map(|()| Command::Bite { names: owned(names) }),
         ["ci"] => Ok(Command::Ci { full: false }),
         ["ci", "--full"] => Ok(Command::Ci { full: true }),
-        [known @ ("help" | "tidy" | "deny" | "test" | "ci"), extra, ..] => {
-            Err(format!("`{known}` does not take `{extra}`"))
-        }
+        [known @ ("help" | "tidy" | "deny" | "ci"), extra, ..] => Err(format!("`{known}` does not take `{extra}`")),
         [unknown, ..] => Err(format!("unknown command `{unknown}`")),
     }
 }
 
+/// `[--pg-version N] [-- WORDS ..]`
+fn on_server(command: &str, words: &[&str]) -> Result<(Option<u32>, Vec<String>), String> {
+    let (version, rest) = match words {
+        ["--pg-version"] => return Err(version_needed()),
+        ["--pg-version", number, rest @ ..] => (Some(version(number)?), rest),
+        rest => (None, rest),
+    };
+    match rest {
+        [] => Ok((version, Vec::new())),
+        ["--", words @ ..] => Ok((version, owned(words))),
+        [extra, ..] => Err(format!("`{command}` does not take `{extra}`")),
+    }
+}
+
+fn version(word: &str) -> Result<u32, String> {
+    word.parse().ok().filter(|major| pg::versions().contains(major)).ok_or_else(version_needed)
+}
+
+fn version_needed() -> String {
+    let known: Vec<String> = pg::versions().iter().map(u32::to_string).collect();
+    format!("`--pg-version` needs one of {}", known.join(", "))
+}
+
 fn conformance(words: &[&str]) -> Result<Command, String> {
     let mut backend = None;
+    let mut number = None;
     let mut filters = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
             "--backend" if backend.is_none() => {
                 backend = Some(*words.next().ok_or("`--backend` needs a name")?);
+            }
+            "--pg-version" if number.is_none() => {
+                number = Some(version(words.next().ok_or_else(version_needed)?)?);
             }
             flag if flag.starts_with('-') => return Err(format!("`conformance` does not take `{flag}` here")),
             filter => filters.push(filter.to_owned()),
@@ -68,7 +105,10 @@ fn conformance(words: &[&str]) -> Result<Command, String> {
     if !BACKENDS.contains(&backend) {
         return Err(format!("unknown backend `{backend}`: one of {}", BACKENDS.join(", ")));
     }
-    Ok(Command::Conformance { backend: backend.to_owned(), filters })
+    if number.is_some() && backend != POSTGRES {
+        return Err(format!("`--pg-version` says nothing about `{backend}`"));
+    }
+    Ok(Command::Conformance { backend: backend.to_owned(), filters, version: number })
 }
 
 fn no_flags(words: &[&str]) -> Result<(), String> {
@@ -97,10 +137,18 @@ mod tests {
         assert_eq!(read("help"), Ok(Command::Help));
         assert_eq!(read("ci"), Ok(Command::Ci { full: false }));
         assert_eq!(read("ci --full"), Ok(Command::Ci { full: true }));
-        assert_eq!(read("test -- a b"), Ok(Command::Test { args: vec!["a".into(), "b".into()] }));
+        let args: Vec<String> = vec!["a".into(), "b".into()];
+        assert_eq!(read("test"), Ok(Command::Test { version: None, args: Vec::new() }));
+        assert_eq!(read("test -- a b"), Ok(Command::Test { version: None, args: args.clone() }));
+        assert_eq!(read("test --pg-version 13 -- a b"), Ok(Command::Test { version: Some(13), args: args.clone() }));
+        assert_eq!(read("pg"), Ok(Command::Pg { version: None, words: Vec::new() }));
+        assert_eq!(read("pg --pg-version 18 -- a b"), Ok(Command::Pg { version: Some(18), words: args }));
         assert_eq!(read("bite one"), Ok(Command::Bite { names: vec!["one".into()] }));
-        let expected = Command::Conformance { backend: "sqlite".into(), filters: vec!["claim".into()] };
-        assert_eq!(read("conformance claim --backend sqlite"), Ok(expected));
+        let expected = |backend: &str, version| {
+            Ok(Command::Conformance { backend: backend.into(), filters: vec!["claim".into()], version })
+        };
+        assert_eq!(read("conformance claim --backend sqlite"), expected("sqlite", None));
+        assert_eq!(read("conformance --backend postgres --pg-version 16 claim"), expected("postgres", Some(16)));
     }
 
     #[test]
@@ -116,6 +164,11 @@ mod tests {
             ("conformance --backend", "needs a name"),
             ("conformance --backend oracle", "`oracle`"),
             ("conformance --backend memory --x", "`--x`"),
+            ("conformance --backend memory --pg-version 15", "`memory`"),
+            ("conformance --backend postgres --pg-version 12", "13, 15, 16, 17, 18"),
+            ("pg now", "`now`"),
+            ("pg --pg-version", "13, 15, 16, 17, 18"),
+            ("test --pg-version x", "13, 15, 16, 17, 18"),
         ] {
             let error = read(line).expect_err(line);
             assert!(error.contains(named), "{line}: {error}");

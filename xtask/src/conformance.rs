@@ -1,11 +1,17 @@
 //! `cargo xtask conformance`: the conformance binary of one backend, and how many cases passed and were skipped.
 
 use crate::counts::{Counts, Outcome};
+use crate::pg::Postgres;
 use crate::shell;
 use std::path::Path;
 
-/// Runs the cases whose names contain a filter, all without filters. Errors: the binary could not be started.
-pub(crate) fn run(root: &Path, backend: &str, filters: &[String]) -> Result<Outcome, String> {
+/// The backend that needs a server, which is started for the run.
+pub(crate) const POSTGRES: &str = "postgres";
+
+/// Runs the cases whose names contain a filter, all without filters, on a server of the version where the backend has
+/// one. Errors: the binary or the server could not be started.
+pub(crate) fn run(root: &Path, backend: &str, filters: &[String], version: Option<u32>) -> Result<Outcome, String> {
+    let postgres = if backend == POSTGRES { Some(Postgres::demanded(root, version)?) } else { None };
     // The harness takes one filter a run.
     let runs: Vec<&[String]> = if filters.is_empty() { vec![&[]] } else { filters.chunks(1).collect() };
     let mut outcome = Outcome::default();
@@ -13,6 +19,9 @@ pub(crate) fn run(root: &Path, backend: &str, filters: &[String]) -> Result<Outc
         let package = format!("mainstay-{backend}");
         let mut command = shell::cargo(root, &["test", "--package", &package, "--test", "conformance", "--"]);
         command.args(filter);
+        if let Some(postgres) = &postgres {
+            postgres.tell(&mut command);
+        }
         let (status, output) = shell::tee(&mut command)?;
         let counts = Counts::of_libtest(&output).unwrap_or_default();
         outcome.and(Outcome { counts, error: shell::succeeded(&command, status).err() });

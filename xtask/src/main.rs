@@ -11,6 +11,7 @@ mod ci;
 mod cli;
 mod conformance;
 mod counts;
+mod pg;
 mod shell;
 mod test;
 mod tidy;
@@ -49,8 +50,9 @@ fn dispatch(command: Command) -> Result<Outcome, String> {
         }
         Command::Tidy => tidy::run(&root).map(|()| Outcome::default()),
         Command::Deny => ci::deny(&root).map(|()| Outcome::default()),
-        Command::Test { args } => test::run(&root, &args),
-        Command::Conformance { backend, filters } => conformance::run(&root, &backend, &filters),
+        Command::Test { version, args } => test::run(&root, version, &args),
+        Command::Conformance { backend, filters, version } => conformance::run(&root, &backend, &filters, version),
+        Command::Pg { version, words } => pg::run(&root, version, &words),
         Command::Bite { names } => bite::run(&root, &names),
         Command::Ci { full } => Ok(ci::run(&root, full)),
     }

@@ -1,6 +1,7 @@
-//! `cargo xtask test`: all that must pass on a fresh machine without a server.
+//! `cargo xtask test`: all that must pass on a fresh machine, with a PostgreSQL of the run where there are binaries.
 
 use crate::counts::{Counts, Outcome};
+use crate::pg::Postgres;
 use crate::shell;
 use crate::tools::{self, Found};
 use std::path::Path;
@@ -19,27 +20,48 @@ pub(crate) enum Part {
     System,
 }
 
+/// What the runs of one command share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) postgres: Option<&'a Postgres>,
+    /// Sets `MAINSTAY_FULL=1` and `MAINSTAY_SOAK=1` and has the runner wait longer.
+    pub(crate) full: bool,
+}
+
+impl Setting<'_> {
+    fn tell(&self, command: &mut Command) {
+        if let Some(postgres) = self.postgres {
+            postgres.tell(command);
+        }
+        if self.full {
+            command.env("MAINSTAY_FULL", "1").env("MAINSTAY_SOAK", "1");
+        }
+    }
+}
+
 /// Runs the tests of the whole workspace, then the doctests unless `args` select some tests.
-pub(crate) fn run(root: &Path, args: &[String]) -> Result<Outcome, String> {
-    let mut outcome = tests(root, Part::All, args, false)?;
+pub(crate) fn run(root: &Path, version: Option<u32>, args: &[String]) -> Result<Outcome, String> {
+    let postgres = Postgres::for_tests(root, version)?;
+    let setting = Setting { root, postgres: Some(&postgres), full: false };
+    let mut outcome = tests(setting, Part::All, args)?;
     if args.is_empty() {
-        outcome.and(doc(root)?);
+        outcome.and(doc(setting)?);
     }
     Ok(outcome.demand_some())
 }
 
-/// Runs unit tests, property tests and conformance binaries; `args` go to the runner. A full run sets
-/// `MAINSTAY_FULL=1` and `MAINSTAY_SOAK=1` and has the runner wait longer. Errors: the runner could not be started.
-pub(crate) fn tests(root: &Path, part: Part, args: &[String], full: bool) -> Result<Outcome, String> {
+/// Runs unit tests, property tests and conformance binaries; `args` go to the runner. Errors: the runner could not be
+/// started.
+pub(crate) fn tests(setting: Setting<'_>, part: Part, args: &[String]) -> Result<Outcome, String> {
+    let root = setting.root;
     let nextest = runner(root);
     let mut command = match &nextest {
-        Some(nextest) => with_nextest(root, nextest, part, full),
+        Some(nextest) => with_nextest(root, nextest, part, setting.full),
         None => with_cargo(root, part),
     };
     command.args(args);
-    if full {
-        command.env("MAINSTAY_FULL", "1").env("MAINSTAY_SOAK", "1");
-    }
+    setting.tell(&mut command);
     let (status, output) = shell::tee(&mut command)?;
     let counts = if nextest.is_some() { Counts::of_nextest(&output) } else { Counts::of_libtest(&output) };
     Ok(Outcome { counts: counts.unwrap_or_default(), error: shell::succeeded(&command, status).err() })
@@ -54,8 +76,9 @@ pub(crate) fn build(root: &Path) -> Result<(), String> {
 }
 
 /// Runs the examples in the documentation. There may be none.
-pub(crate) fn doc(root: &Path) -> Result<Outcome, String> {
-    let mut command = shell::cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
+pub(crate) fn doc(setting: Setting<'_>) -> Result<Outcome, String> {
+    let mut command = shell::cargo(setting.root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
+    setting.tell(&mut command);
     let (status, output) = shell::tee(&mut command)?;
     let error = shell::succeeded(&command, status).err();
     Ok(Outcome { counts: Counts::of_libtest(&output).unwrap_or_default(), error })

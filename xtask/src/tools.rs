@@ -71,13 +71,36 @@ fn fetch(venv: &Path, tool: Tool) -> Result<(), String> {
 fn make_venv(venv: &Path) -> Result<(), String> {
     let make = || shell::output(Command::new("python3").args(["-m", "venv"]).arg(venv)).map(drop);
     let Err(error) = make() else { return Ok(()) };
-    let is_root = shell::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    if !is_root {
-        return Err(format!("a Python environment to fetch it into cannot be made: {error}"));
-    }
-    println!("xtask: installing python3-venv");
-    shell::output(Command::new("apt-get").args(["-qq", "update"]))?;
-    let packages = ["-qq", "-y", "--no-install-recommends", "install", "python3-venv"];
-    shell::output(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(packages))?;
+    println!("xtask: a Python environment needs python3-venv");
+    install(&["python3-venv"]).map_err(|told| format!("a Python environment cannot be made: {error}; {told}"))?;
     make()
+}
+
+/// Whether packages of the system may be installed.
+pub(crate) fn is_root() -> bool {
+    shell::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Installs packages of Debian. Errors: we are not root, which says what to type, or the installation fails.
+pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
+    let list = packages.join(" ");
+    if !is_root() {
+        return Err(format!("`sudo apt-get install {list}` would bring what is missing"));
+    }
+    println!("xtask: installing {list}");
+    shell::output(Command::new("apt-get").args(["-qq", "update"]))?;
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    // A file of configuration that is there already stays without a question.
+    command.args(["-qq", "-y", "-o", "Dpkg::Options::=--force-confold", "--no-install-recommends", "install"]);
+    shell::output(command.args(packages)).map(drop)
+}
+
+/// The program `npm`, with `node` beside it, installed when we may.
+pub(crate) fn npm() -> Result<&'static str, String> {
+    let answers = |program: &str| shell::output(Command::new(program).arg("--version")).is_ok();
+    if !(answers("npm") && answers("node")) {
+        install(&["nodejs", "npm"])?;
+    }
+    Ok("npm")
 }
