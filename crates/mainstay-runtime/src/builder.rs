@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use mainstay_env::Tasks;
 use mainstay_queue::{Config, Dispatch};
-use mainstay_store::{AppName, QueueName, Store, VersionName, VersionReply, wrap};
+use mainstay_store::{AppName, Bounds, CodecName, QueueName, Store, VersionName, VersionReply, wrap};
 use serde::Serialize;
 
-use crate::codec::Strictness;
+use crate::codec::{Codec, Codecs, Strictness};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorTypes, Result};
 use crate::hub::{self, Hub};
@@ -52,6 +52,9 @@ pub struct Builder {
     registrations: Vec<Registration>,
     errors: ErrorTypes,
     strictness: Strictness,
+    codecs: Vec<Arc<dyn Codec>>,
+    writes: Option<CodecName>,
+    bounds: Bounds,
     listen: Option<Vec<QueueName>>,
     max_running: Option<u32>,
     settings: Option<Box<dyn FnOnce(Config) -> Config + Send>>,
@@ -68,6 +71,9 @@ impl Builder {
             registrations: Vec::new(),
             errors: ErrorTypes::default(),
             strictness: Strictness::default(),
+            codecs: Vec::new(),
+            writes: None,
+            bounds: Bounds::default(),
             listen: None,
             max_running: None,
             settings: None,
@@ -228,7 +234,9 @@ impl Builder {
         self
     }
 
-    /// Refuses integers that JavaScript would round: a step or workflow that gives one has failed.
+    /// Refuses integers that JavaScript would round, beyond 2^53 - 1: a step or workflow that gives one has failed, and a
+    /// start with one is refused. Without it integers are written exactly, those of 128 bits too; other languages, and types
+    /// of no certain width such as `serde_json::Value`, read those beyond 64 bits as floats.
     ///
     /// ```
     /// # use mainstay::prelude::*;
@@ -247,6 +255,73 @@ impl Builder {
     /// ```
     pub fn strict_portable(mut self) -> Self {
         self.strictness = Strictness::Portable;
+        self
+    }
+
+    /// Adds a codec: what is stored under its name can be read. See [`Codec`].
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # use mainstay::{Codec, CodecPart};
+    /// # struct Reversed;
+    /// # impl Codec for Reversed {
+    /// #     fn name(&self) -> &str { "reversed" }
+    /// #     fn encode(&self, _: CodecPart, json: &str) -> Result<String> { Ok(json.chars().rev().collect()) }
+    /// #     fn decode(&self, _: CodecPart, text: &str) -> Result<String> { Ok(text.chars().rev().collect()) }
+    /// # }
+    /// # #[workflow]
+    /// # async fn double(_ctx: Ctx, number: u64) -> Result<u64> { Ok(2 * number) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let builder = Engine::builder(mainstay::memory()).app("shop").codec(Reversed).register(double);
+    /// let engine = builder.launch().await?;
+    /// let handle = engine.start(double(4)).codec("reversed").await?;
+    /// assert_eq!(handle.result().await?, 8);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
+    pub fn codec(mut self, codec: impl Codec) -> Self {
+        self.codecs.push(Arc::new(codec));
+        self
+    }
+
+    /// Writes inputs and steps with the codec of this name, and with it the outcomes of what is started here;
+    /// `portable_json`, which every language reads, unless set.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let unknown = Engine::builder(mainstay::memory()).app("shop").write_with("sealed").launch().await;
+    /// assert_eq!(unknown.unwrap_err().kind(), ErrorKind::Refused);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn write_with(mut self, codec: impl Into<CodecName>) -> Self {
+        self.writes = Some(codec.into());
+        self
+    }
+
+    /// Most bytes of one input, result or error as it is stored; 16 MiB unless set. What is larger is refused before it is
+    /// sent. A store has a cap of its own.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn length(_ctx: Ctx, text: String) -> Result<usize> { Ok(text.len()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let builder = Engine::builder(mainstay::memory()).app("shop").max_payload(1024).register(length);
+    /// let engine = builder.launch().await?;
+    /// let error = engine.start(length("x".repeat(2048))).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Refused);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
+    pub fn max_payload(mut self, bytes: u64) -> Self {
+        self.bounds = self.bounds.payload_bytes(bytes);
         self
     }
 
@@ -366,6 +441,13 @@ impl Builder {
         for queue in &self.queues {
             queue.check(&app)?;
         }
+        let mut codecs = Codecs::default();
+        for codec in self.codecs {
+            codecs.add(codec)?;
+        }
+        if let Some(name) = self.writes {
+            codecs.write_with(name)?;
+        }
         let mut config = Config::new(app.clone(), version.clone(), self.executor);
         if let Some(change) = self.settings {
             let named = config.clone();
@@ -386,16 +468,18 @@ impl Builder {
         if registry.keys().next().is_none() {
             tracing::warn!(%app, "no workflow is registered: this process starts and awaits, and runs none");
         }
-        let parts = (app, version, registry, self.errors, self.strictness);
+        let writing = (self.errors, self.strictness, codecs, self.bounds);
+        let parts = (app, version, registry, writing);
         start(store, parts, config).await
     }
 }
 
-type Named = (AppName, VersionName, Registry, ErrorTypes, Strictness);
+type Named = (AppName, VersionName, Registry, Writing);
+type Writing = (ErrorTypes, Strictness, Codecs, Bounds);
 
 /// Starts the tasks of an engine; they are ended again when the lease cannot be had.
 async fn start(store: Arc<dyn Store>, named: Named, config: Config) -> Result<Engine> {
-    let (app, version, registry, errors, strictness) = named;
+    let (app, version, registry, (errors, strictness, codecs, bounds)) = named;
     let env = store.env().clone();
     let tasks = env.tasks().group("runtime");
     let bodies = env.tasks().group("workflow").on_caller();
@@ -403,7 +487,9 @@ async fn start(store: Arc<dyn Store>, named: Named, config: Config) -> Result<En
     let launcher = Bodies::new(registry.registered());
     let hub = Hub::new();
     let recorder = Recorder::start(store.clone(), &tasks, LANES);
-    let parts = Parts { store: store.clone(), app, version, registry, errors, strictness, recorder, hub, bodies };
+    let store_of = store.clone();
+    let parts =
+        Parts { store: store_of, app, version, registry, errors, strictness, codecs, bounds, recorder, hub, bodies };
     let shared = Shared::new(parts);
     launcher.attach(&shared);
     let hub_task = hub::run(shared.hub.clone(), shared.clone(), store.clone(), env, hints);

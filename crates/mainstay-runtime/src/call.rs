@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mainstay_env::BoxFuture;
 use mainstay_store::{
-    Effect, Position, RecordedStep, StepName, StepOutput, StepResult, StepRow, Unit, WorkflowId, wire,
+    CodecName, Effect, Position, RecordedStep, StepName, StepOutput, StepResult, StepRow, Unit, WorkflowId, wire,
 };
 
 use crate::codec::DecodeError;
@@ -15,7 +15,7 @@ use crate::execution::{Execution, Wrote, unacceptable};
 use crate::guard;
 use crate::journal::{CallKind, Expect};
 
-/// Reads a recorded form; the outer error says that it cannot be read.
+/// Reads a recorded form in portable JSON; the outer error says that it cannot be read.
 pub(crate) type Read<T> = fn(&StepResult) -> Result<Result<T>, DecodeError>;
 
 /// What the first half of a call came to.
@@ -65,16 +65,20 @@ impl<T> Row<T> {
     pub(crate) async fn commit(self, unit: Unit) -> Result<T> {
         let Self { exec, mut row, mut effects, awaited, mut value, read } = self;
         let mut replaced = false;
-        let stored = loop {
+        let (stored, codec) = loop {
             let whole = std::mem::take(&mut effects).into_iter().fold(unit.clone(), Unit::effect).step(row.clone());
             match exec.commit(whole).await {
                 Wrote::Done => match value {
                     Some(value) => return value,
-                    None => break form(&row.output),
+                    None => break (form(&row.output), row.codec.clone()),
                 },
-                Wrote::Recorded(rows) => break exec.reread(expect(&row, awaited.as_ref()), rows).await.result,
+                Wrote::Recorded(rows) => {
+                    let recorded = exec.reread(expect(&row, awaited.as_ref()), rows).await;
+                    break (recorded.result, recorded.codec);
+                }
                 Wrote::Invalid(error) if !replaced => {
                     row.output = StepOutput::Failure(exec.shared.record(&unacceptable(&error)));
+                    row.codec = Some(wire::PORTABLE_JSON.into());
                     (value, replaced) = (None, true);
                 }
                 Wrote::Refused(why) => {
@@ -85,7 +89,7 @@ impl<T> Row<T> {
                 }
             }
         };
-        recorded_form(&exec, &row.name, row.position, &stored, read).await
+        recorded_form(&exec, (&row.name, row.position), (&stored, codec.as_ref()), read).await
     }
 }
 
@@ -111,12 +115,11 @@ fn form(output: &StepOutput) -> StepResult {
 /// Reads a recorded form; one that cannot be read sets the workflow aside.
 pub(crate) async fn recorded_form<T>(
     exec: &Execution,
-    name: &StepName,
-    position: Position,
-    result: &StepResult,
+    (name, position): (&StepName, Position),
+    (stored, codec): (&StepResult, Option<&CodecName>),
     read: Read<T>,
 ) -> Result<T> {
-    match read(result) {
+    match exec.shared.codecs.plain(stored, codec).and_then(|plain| read(&plain)) {
         Ok(value) => value,
         Err(error) => {
             let reason = format!("what {name:?} recorded at position {position} cannot be read: {error}");
@@ -127,7 +130,7 @@ pub(crate) async fn recorded_form<T>(
 
 /// Replays a recorded call.
 pub(crate) async fn replayed<T>(exec: &Execution, row: &RecordedStep, read: Read<T>) -> Ran<T> {
-    Ran::Now(recorded_form(exec, &row.name, row.position, &row.result, read).await)
+    Ran::Now(recorded_form(exec, (&row.name, row.position), (&row.result, row.codec.as_ref()), read).await)
 }
 
 /// A checkpoint's row in our codec.

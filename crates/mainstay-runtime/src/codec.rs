@@ -1,12 +1,15 @@
 //! Values to stored JSON and back: what would be read back differently is refused when it is written.
 
+mod bare;
 mod check;
 mod fragment;
+mod named;
 mod place;
 mod reading;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use mainstay_store::Payload;
@@ -15,8 +18,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use check::{Item, Walk};
+
+pub use named::{Codec, CodecPart};
+pub(crate) use named::{Codecs, RUST_SERDE, unknown};
 
 /// Arrays and objects within each other that `serde_json` reads back; one more is an error of its reader.
 pub(crate) const MAX_DEPTH: u16 = 127;
@@ -93,21 +99,20 @@ pub(crate) fn decode_text<T: DeserializeOwned>(text: &str) -> Result<T, DecodeEr
     serde_json::from_str(text).map_err(|error| DecodeError(reading::explain::<T>(text, &error)))
 }
 
-/// The stored form of arguments: an object with positional and named ones, as every language of the schema reads it.
-pub(crate) fn envelope(args: &[Box<RawValue>]) -> Result<Payload> {
-    const HEAD: &str = r#"{"positionalArgs":["#;
-    const TAIL: &str = r#"],"namedArgs":{}}"#;
-    let bytes: usize = args.iter().map(|arg| arg.get().len() + 1).sum();
-    let mut text = String::with_capacity(HEAD.len() + bytes + TAIL.len());
-    text.push_str(HEAD);
-    for (index, arg) in args.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(arg.get());
-    }
-    text.push_str(TAIL);
-    Ok(Payload::from(text))
+/// The stored form of arguments: an object with positional and named ones, both always, as every language of the schema
+/// reads it.
+pub(crate) fn envelope(args: &[Box<RawValue>], named: &BTreeMap<String, Box<RawValue>>) -> Result<Payload> {
+    let unencodable = |error: serde_json::Error| Error::bug(format!("arguments cannot be written: {error}"));
+    let envelope = Envelope { positional: args, named };
+    serde_json::to_string(&envelope).map(Payload::from).map_err(unencodable)
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    #[serde(rename = "positionalArgs")]
+    positional: &'a [Box<RawValue>],
+    #[serde(rename = "namedArgs")]
+    named: &'a BTreeMap<String, Box<RawValue>>,
 }
 
 impl fmt::Display for EncodeError {

@@ -14,6 +14,7 @@ use mainstay_env::BoxFuture;
 use mainstay_queue::Slot;
 use mainstay_store::{CodecName, Input, Outcome, Payload, Position, ReadSteps, Standing, Steps, StoreError, Unit};
 
+use crate::codec::CodecPart;
 use crate::ctx::Ctx;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, Stop, Wrote, unacceptable};
@@ -266,11 +267,14 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
 /// Writes how an execution ended, and tells who waits for it here.
 async fn finish(exec: &Arc<Execution>, end: End) {
     let outcome = match end {
-        End::Returned(Ok(payload)) => Outcome::Success(payload),
-        End::Returned(Err(error)) => Outcome::Error(exec.shared.record(&error.alone())),
+        End::Returned(Ok(json)) => match exec.shared.codecs.stored(exec.codec.as_ref(), CodecPart::Value, json) {
+            Ok(payload) => Outcome::Success(payload),
+            Err(error) => Outcome::Error(exec.failure(&error)),
+        },
+        End::Returned(Err(error)) => Outcome::Error(exec.failure(&error.alone())),
         End::Panicked(text) => {
             tracing::error!(workflow = %exec.id, name = %exec.name, panic = %text, "workflow panicked");
-            Outcome::Error(exec.shared.record(&Error::panic(text)))
+            Outcome::Error(exec.failure(&Error::panic(text)))
         }
         End::Stopped(Stop::Deadline) => {
             exec.clear_stop();
@@ -301,10 +305,10 @@ async fn write(exec: &Execution, outcome: Outcome) {
             Some(Wrote::Done) => exec.shared.hub.settle(&exec.id, &Standing::Ended(outcome)),
             Some(Wrote::Invalid(error)) => {
                 tracing::warn!(workflow = %exec.id, %error, "outcome refused by the store");
-                let failure = exec.shared.record(&unacceptable(&error));
+                let error = unacceptable(&error);
                 next = match outcome {
-                    Outcome::Success(_) => Some(Outcome::Error(failure)),
-                    Outcome::Error(_) => Some(Outcome::Parked(failure)),
+                    Outcome::Success(_) => Some(Outcome::Error(exec.failure(&error))),
+                    Outcome::Error(_) => Some(Outcome::Parked(exec.shared.record(&error))),
                     Outcome::Cancelled | Outcome::Parked(_) => None,
                 };
             }
@@ -322,6 +326,11 @@ fn superseded(exec: &Execution, standing: Standing) {
 }
 
 impl Execution {
+    /// An error in the codec of the row.
+    fn failure(&self, error: &Error) -> Payload {
+        self.shared.codecs.stored_error(self.codec.as_ref(), self.shared.record(error))
+    }
+
     /// Writes the outcome; `None` when the execution had lost the row, or the store was given up.
     async fn conclude(&self, unit: Unit) -> Option<Wrote> {
         let mut writing = std::pin::pin!(self.commit(unit));

@@ -163,7 +163,7 @@ impl Engine {
         F: IntoRegistration<M>,
         F::Workflow: Workflow,
     {
-        self.handle_of(id)
+        self.handle_by_id(id)
     }
 
     /// The handle of a workflow by its id alone. Reads nothing.
@@ -179,12 +179,12 @@ impl Engine {
     /// # async fn main() -> Result<()> {
     /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
     /// engine.start(double(4)).id("order-42").await?;
-    /// assert_eq!(engine.handle_of::<u64>("order-42").result().await?, 8);
-    /// assert_eq!(engine.handle_of::<u64>("order-43").result().await.unwrap_err().kind(), ErrorKind::NotFound);
+    /// assert_eq!(engine.handle_by_id::<u64>("order-42").result().await?, 8);
+    /// assert_eq!(engine.handle_by_id::<u64>("order-43").result().await.unwrap_err().kind(), ErrorKind::NotFound);
     /// # engine.shutdown(Duration::from_secs(5)).await
     /// # }
     /// ```
-    pub fn handle_of<T: DeserializeOwned + Send + 'static>(&self, id: impl Into<WorkflowId>) -> Handle<T> {
+    pub fn handle_by_id<T: DeserializeOwned + Send + 'static>(&self, id: impl Into<WorkflowId>) -> Handle<T> {
         Handle::new(self.shared.clone(), id.into(), None)
     }
 
@@ -218,7 +218,7 @@ impl Engine {
             return Err(Error::refused(format!("engine.resume was called in the body of workflow {own}")));
         }
         let id = id.into();
-        let status = self.handle_of::<()>(&id).row().await?.status;
+        let status = self.handle_by_id::<()>(&id).row().await?.status;
         if matches!(status, mainstay_store::Status::Success | mainstay_store::Status::Error) {
             return Err(Error::conflict(format!("workflow {id} has ended: {status}")));
         }

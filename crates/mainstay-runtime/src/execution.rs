@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mainstay_env::{BoxFuture, Monotonic, Timestamp};
 use mainstay_store::{
-    ErrorKind, ExecutorId, Fence, FieldError, Position, RecordedStep, Refusal, Standing, StepName, StoreError, Unit,
-    UnitReply, WorkflowId, WorkflowName, WorkflowRow,
+    CodecName, ErrorKind, ExecutorId, Fence, FieldError, Position, RecordedStep, Refusal, Standing, StepName,
+    StoreError, Unit, UnitReply, WorkflowId, WorkflowName, WorkflowRow,
 };
 
 use crate::error::Error;
@@ -59,6 +59,8 @@ pub(crate) struct Execution {
     pub(crate) serial: u64,
     pub(crate) id: WorkflowId,
     pub(crate) name: WorkflowName,
+    /// Codec of the row's input and outcome.
+    pub(crate) codec: Option<CodecName>,
     pub(crate) fence: Fence,
     pub(crate) attempts: u32,
     /// Who held the row when it began.
@@ -109,6 +111,7 @@ impl Execution {
             serial: shared.serials.fetch_add(1, Ordering::Relaxed),
             id: row.id.clone(),
             name: row.name.clone(),
+            codec: row.codec.clone(),
             fence,
             attempts: row.attempts,
             executor: row.executor.clone().or_else(|| shared.dispatch().map(mainstay_queue::Dispatch::executor)),

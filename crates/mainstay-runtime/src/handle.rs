@@ -9,12 +9,13 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use mainstay_env::BoxFuture;
 use mainstay_store::{
-    Effect, Outcome, Position, Standing, Status, StepOutput, StepResult, Unit, UnitReply, WorkflowId, WorkflowRow,
+    CodecName, Effect, Outcome, Position, Standing, Status, StepOutput, StepResult, Unit, UnitReply, WorkflowId,
+    WorkflowRow,
 };
 use serde::de::DeserializeOwned;
 
 use crate::call::{Call, Ran, Row, replayed, row};
-use crate::codec::{self, DecodeError};
+use crate::codec::DecodeError;
 use crate::ctx::{Ctx, InStep, Made};
 use crate::driver;
 use crate::error::{Error, Result};
@@ -36,6 +37,8 @@ const GET_STATUS: &str = "DBOS.getStatus";
 const CANCEL: &str = "DBOS.cancelWorkflow";
 /// How long a wait outside of bodies looks once more when its limit has passed.
 const LAST_LOOK: Duration = Duration::from_secs(1);
+/// Longest pause before a row is read again from a store that does not answer.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// A workflow, by its id; `T` is what it returns. A cheap clone; dropping it changes nothing.
 ///
@@ -62,12 +65,19 @@ pub struct Handle<T> {
     id: WorkflowId,
     /// The execution that made it, whose body alone may use it.
     owner: Option<u64>,
+    /// Codec of its row, where that is known without a look: from the start that made it.
+    codec: Option<CodecName>,
     value: PhantomData<fn() -> T>,
 }
 
 impl<T> Handle<T> {
     pub(crate) fn new(shared: Arc<Shared>, id: WorkflowId, owner: Option<u64>) -> Self {
-        Self { shared, id, owner, value: PhantomData }
+        Self { shared, id, owner, codec: None, value: PhantomData }
+    }
+
+    pub(crate) fn of_codec(mut self, codec: Option<CodecName>) -> Self {
+        self.codec = codec;
+        self
     }
 
     /// Id of the workflow.
@@ -112,7 +122,13 @@ impl<T> Handle<T> {
     /// ```
     #[must_use]
     pub fn typed<U>(&self) -> Handle<U> {
-        Handle { shared: self.shared.clone(), id: self.id.clone(), owner: self.owner, value: PhantomData }
+        Handle {
+            shared: self.shared.clone(),
+            id: self.id.clone(),
+            owner: self.owner,
+            codec: self.codec.clone(),
+            value: PhantomData,
+        }
     }
 
     /// Where the workflow stands now. Errors: `NotFound`; outside of bodies, which wait for the store, `Unavailable` when it
@@ -275,23 +291,64 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     }
 
     async fn outside(&self, limit: Option<Duration>) -> Result<T> {
-        let ended = self.shared.hub.ended(&self.shared, &self.id);
         let ended = match limit {
-            None => ended.await,
-            Some(limit) => match self.shared.env.timeout(limit, ended).await {
+            None => self.ended().await,
+            Some(limit) => match self.shared.env.timeout(limit, self.ended()).await {
                 Ok(ended) => ended,
-                Err(_) => match ended_by_now(&self.shared, &self.id).await {
-                    Some(ended) => Some(ended),
-                    None => return Err(timed_out(&self.id, limit)),
+                Err(_) => match self.shared.env.timeout(LAST_LOOK, self.ended_by_now()).await {
+                    Ok(Some(ended)) => Some(ended),
+                    _ => return Err(timed_out(&self.id, limit)),
                 },
             },
         };
-        match form(&self.shared, &self.id, &ended.ok_or_else(Error::stopped)?) {
-            StepResult::Value(payload) => codec::decode(&payload).map_err(|error| {
-                Error::mismatch(format!("the result of workflow {} cannot be read: {error}", self.id))
-            }),
-            StepResult::Failure(payload) => Err(Error::recorded(&payload)),
-            StepResult::Nothing => Err(Error::bug("a workflow ended without a result".to_owned())),
+        let (ended, codec) = ended.ok_or_else(Error::stopped)?;
+        let (result, codec) = form(&self.shared, &self.id, &ended, codec);
+        let read = self.shared.codecs.plain(&result, codec.as_ref()).and_then(|plain| step::read(&plain));
+        read.unwrap_or_else(|error| {
+            Err(Error::mismatch(format!("the result of workflow {} cannot be read: {error}", self.id)))
+        })
+    }
+
+    /// The end and the codec of its payload; none when this engine stops first.
+    async fn ended(&self) -> Option<(Standing, Option<CodecName>)> {
+        let ended = self.shared.hub.ended(&self.shared, &self.id).await?;
+        self.with_codec(ended).await
+    }
+
+    /// An end that has come unheard of.
+    async fn ended_by_now(&self) -> Option<(Standing, Option<CodecName>)> {
+        let ended = ended_by_now(&self.shared, &self.id).await?;
+        self.with_codec(ended).await
+    }
+
+    /// Reads the codec where it is not known, until the store answers, as the wait for the end does.
+    async fn with_codec(&self, ended: Standing) -> Option<(Standing, Option<CodecName>)> {
+        if self.codec.is_some() || !has_payload(&ended) {
+            return Some((ended, self.codec.clone()));
+        }
+        let mut wait = Duration::from_millis(100);
+        loop {
+            match self.shared.store.workflow_rows(std::slice::from_ref(&self.id)).await {
+                Ok(rows) => return Some((ended, rows.into_iter().next().flatten().and_then(|row| row.codec))),
+                Err(error) if hub::is_unreadable(&error) => return Some((ended, None)),
+                Err(error) => tracing::debug!(workflow = %self.id, %error, "reading a row failed, tried again"),
+            }
+            if *self.shared.stopped.borrow() {
+                return None;
+            }
+            self.shared.env.sleep(wait).await;
+            wait = (wait * 2).min(MAX_WAIT);
+        }
+    }
+
+    /// As [`Handle::with_codec`], for a body.
+    async fn codec_in_body(&self, exec: &Execution, ended: &Standing) -> Option<CodecName> {
+        match &self.codec {
+            None if has_payload(ended) => {
+                let rows = driver::read(exec, || exec.shared.store.workflow_rows(std::slice::from_ref(&self.id))).await;
+                rows.into_iter().next().flatten().and_then(|row| row.codec)
+            }
+            known => known.clone(),
         }
     }
 
@@ -326,9 +383,12 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
                 Ok(exec.shared.hub.ended(&exec.shared, &self.id).await)
             }
         };
-        let result = match standing {
-            Ok(Some(standing)) => form(&exec.shared, &self.id, &standing),
-            Err(error) => StepResult::Failure(exec.shared.record(&error)),
+        let (result, codec) = match standing {
+            Ok(Some(standing)) => {
+                let codec = self.codec_in_body(&exec, &standing).await;
+                form(&exec.shared, &self.id, &standing, codec)
+            }
+            Err(error) => (StepResult::Failure(exec.shared.record(&error)), None),
             // The engine stops: the wait is not over.
             Ok(None) => std::future::pending().await,
         };
@@ -337,7 +397,10 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
             StepResult::Failure(payload) => StepOutput::Failure(payload),
             StepResult::Nothing => StepOutput::Nothing,
         };
-        let row = row(position, name, output).child(self.id.clone()).took(exec.shared.env.monotonic().since(began));
+        // The text is the awaited workflow's own, and so is its label.
+        let mut row = row(position, name, output).child(self.id.clone());
+        row = row.took(exec.shared.env.monotonic().since(began));
+        row.codec = codec.or(row.codec);
         Ran::Row(Row { exec, row, effects: Vec::new(), awaited: Some(self.id), value: None, read: step::read })
     }
 }
@@ -372,17 +435,27 @@ async fn ended_patiently(exec: &Execution, id: &WorkflowId) -> Option<Standing> 
     driver::read(exec, read).await.into_iter().next().filter(has_ended)
 }
 
-/// How a workflow ended, as a step's recorded form.
-fn form(shared: &Shared, id: &WorkflowId, standing: &Standing) -> StepResult {
+/// Whether it ended with something that its own codec wrote.
+fn has_payload(ended: &Standing) -> bool {
+    matches!(ended, Standing::Ended(Outcome::Success(_) | Outcome::Error(_)))
+}
+
+/// How a workflow ended, as a step's recorded form, with the codec of that.
+fn form(
+    shared: &Shared,
+    id: &WorkflowId,
+    standing: &Standing,
+    codec: Option<CodecName>,
+) -> (StepResult, Option<CodecName>) {
     let error = match standing {
-        Standing::Ended(Outcome::Success(payload)) => return StepResult::Value(payload.clone()),
-        Standing::Ended(Outcome::Error(payload)) => return StepResult::Failure(payload.clone()),
+        Standing::Ended(Outcome::Success(payload)) => return (StepResult::Value(payload.clone()), codec),
+        Standing::Ended(Outcome::Error(payload)) => return (StepResult::Failure(payload.clone()), codec),
         Standing::Ended(Outcome::Cancelled) => Error::cancelled(id),
         Standing::Ended(Outcome::Parked(reason)) => Error::parked(id, Error::recorded(reason).message()),
         Standing::Gone => Error::not_found(id),
         Standing::Open(status) => Error::bug(format!("workflow {id} was told to have ended and is {status}")),
     };
-    StepResult::Failure(shared.record(&error))
+    (StepResult::Failure(shared.record(&error)), None)
 }
 
 async fn row_of(shared: &Shared, id: &WorkflowId) -> Result<WorkflowRow> {
@@ -544,7 +617,7 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Wait<T> {
 
 impl<T> Clone for Handle<T> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), id: self.id.clone(), owner: self.owner, value: PhantomData }
+        self.typed()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls of workflows: which function, with which arguments.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -94,8 +95,15 @@ pub struct Invocation<W: Target> {
     pub(crate) name: WorkflowName,
     pub(crate) class: Option<ClassName>,
     pub(crate) instance: Option<ConfigName>,
-    args: Result<Vec<Box<RawValue>>>,
+    args: Result<Arguments>,
     target: PhantomData<fn() -> W>,
+}
+
+/// What a call passes.
+#[derive(Default)]
+struct Arguments {
+    positional: Vec<Box<RawValue>>,
+    named: BTreeMap<String, Box<RawValue>>,
 }
 
 impl<W: Workflow> Invocation<W> {
@@ -128,7 +136,7 @@ impl<W: Workflow> Invocation<W> {
             name: W::NAME.into(),
             class: W::CLASS.map(ClassName::from),
             instance: None,
-            args: args.encode(W::PARAMS),
+            args: args.encode(W::PARAMS).map(|positional| Arguments { positional, ..Arguments::default() }),
             target: PhantomData,
         }
     }
@@ -154,7 +162,7 @@ impl Invocation<Named> {
     /// ```
     #[must_use]
     pub fn named(name: impl Into<WorkflowName>) -> Self {
-        Self { name: name.into(), class: None, instance: None, args: Ok(Vec::new()), target: PhantomData }
+        Self { name: name.into(), class: None, instance: None, args: Ok(Arguments::default()), target: PhantomData }
     }
 }
 
@@ -180,8 +188,45 @@ impl<T: DeserializeOwned + Send + 'static> Invocation<Named<T>> {
     pub fn arg<A: Serialize>(mut self, value: A) -> Self {
         if let Ok(args) = &mut self.args {
             match codec::encode_raw(&value) {
-                Ok(raw) => args.push(raw),
-                Err(error) => self.args = Err(Error::bad_input(format!("argument {}: {error}", args.len()))),
+                Ok(raw) => args.positional.push(raw),
+                Err(error) => {
+                    let number = args.positional.len() + 1;
+                    self.args = Err(Error::bad_input(format!("argument {number}: {error}")));
+                }
+            }
+        }
+        self
+    }
+
+    /// Adds an argument by the name of its parameter; one given twice is reported when it is started.
+    ///
+    /// Programs of some languages read positional arguments alone.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[workflow]
+    /// # async fn join(_ctx: Ctx, text: String, number: u64) -> Result<String> {
+    /// #     Ok(format!("{text}{number}"))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(join).launch().await?;
+    /// let call = Invocation::named("join").arg("order-").named_arg("number", &42);
+    /// assert_eq!(engine.start(call).await?.result().await?, "order-42");
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn named_arg<A: Serialize>(mut self, name: impl Into<String>, value: A) -> Self {
+        let name = name.into();
+        if let Ok(args) = &mut self.args {
+            match codec::encode_raw(&value) {
+                Err(error) => self.args = Err(Error::bad_input(format!("argument `{name}`: {error}"))),
+                Ok(_) if args.named.contains_key(&name) => {
+                    self.args = Err(Error::bad_input(format!("argument `{name}` is given twice")));
+                }
+                Ok(raw) => drop(args.named.insert(name, raw)),
             }
         }
         self
@@ -265,7 +310,8 @@ impl<W: Target> Invocation<W> {
 
     /// The stored form of the arguments: one object of positional and named ones.
     pub(crate) fn input(self) -> Result<Payload> {
-        codec::envelope(&self.args?)
+        let Arguments { positional, named } = self.args?;
+        codec::envelope(&positional, &named)
     }
 }
 

@@ -45,6 +45,7 @@ pub use attempt::{Attempt, CallBody, StepBody};
 pub use branch::Spawned;
 pub use builder::Builder;
 pub use call::Call;
+pub use codec::{Codec, CodecPart};
 pub use ctx::Ctx;
 pub use engine::{Engine, IntoStore};
 pub use error::{Error, ErrorKind, Result};

@@ -63,7 +63,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// A body whose types are forgotten: encoded arguments to an encoded value.
+/// A body whose types are forgotten: encoded arguments to a value in portable JSON.
 pub(crate) type Erased = Arc<dyn Fn(Ctx, StoredInput) -> BoxFuture<'static, Result<Payload>> + Send + Sync>;
 
 /// A workflow to be registered: the function or value, and how its rows are treated.
@@ -196,8 +196,9 @@ impl Registration {
         let body: Erased = Arc::new(move |ctx, input| {
             let workflow = workflow.clone();
             Box::pin(async move {
-                let args = W::Args::decode(W::PARAMS, input.0.as_ref(), input.1.as_ref())?;
                 let shared = ctx.shared().clone();
+                let (input, codec) = shared.input(input)?;
+                let args = W::Args::decode(W::PARAMS, input.as_ref(), codec.as_ref())?;
                 let value = workflow.run(ctx, args).await?;
                 shared.round_trip(|| "the result of the workflow".to_owned(), &value).map(|(payload, _)| payload)
             })
@@ -319,12 +320,13 @@ macro_rules! functions {
                 let erased: Erased = Arc::new(move |ctx, input| {
                     let body = body.clone();
                     Box::pin(async move {
+                        let shared = ctx.shared().clone();
+                        let (input, codec) = shared.input(input)?;
                         let ($($arg,)*) = <($($arg,)*) as Args>::decode(
                             UNNAMED.get(..count!($($arg)*)).unwrap_or(UNNAMED),
-                            input.0.as_ref(),
-                            input.1.as_ref(),
+                            input.as_ref(),
+                            codec.as_ref(),
                         )?;
-                        let shared = ctx.shared().clone();
                         let value = body(ctx, $($arg),*).await?;
                         shared.encode(&value)
                     })

@@ -11,13 +11,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::codec::{self, Strictness};
+use crate::codec::{self, CodecPart, Codecs, Strictness};
 use crate::ctx::Ctx;
 use crate::error::{Error, ErrorTypes, Result};
 use crate::execution::Execution;
 use crate::hub::Hub;
 use crate::recorder::Recorder;
-use crate::registry::Registry;
+use crate::registry::{Registry, StoredInput};
 
 /// The parts of one engine. Executions and handles hold it; it holds none of their futures.
 pub(crate) struct Shared {
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) errors: ErrorTypes,
     pub(crate) strictness: Strictness,
+    pub(crate) codecs: Codecs,
     pub(crate) bounds: Bounds,
     pub(crate) recorder: Recorder,
     pub(crate) hub: Hub,
@@ -51,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) registry: Registry,
     pub(crate) errors: ErrorTypes,
     pub(crate) strictness: Strictness,
+    pub(crate) codecs: Codecs,
+    pub(crate) bounds: Bounds,
     pub(crate) recorder: Recorder,
     pub(crate) hub: Hub,
     pub(crate) bodies: Tasks,
@@ -58,7 +61,7 @@ pub(crate) struct Parts {
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { store, app, version, registry, errors, strictness, recorder, hub, bodies } = parts;
+        let Parts { store, app, version, registry, errors, strictness, codecs, bounds, recorder, hub, bodies } = parts;
         Arc::new(Self {
             env: store.env().clone(),
             store,
@@ -67,7 +70,8 @@ impl Shared {
             registry,
             errors,
             strictness,
-            bounds: Bounds::default(),
+            codecs,
+            bounds,
             recorder,
             hub,
             bodies,
@@ -149,7 +153,29 @@ impl Shared {
         }
     }
 
-    /// The stored form of an error.
+    /// As [`Shared::round_trip`], for a step: in the codec that this engine writes with.
+    pub(crate) fn step_value<T>(&self, what: impl Fn() -> String, value: &T) -> Result<(Payload, T)>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let (json, value) = self.round_trip(&what, value)?;
+        let stored = self.codecs.stored(Some(&self.codecs.own()), CodecPart::Value, json)?;
+        let refused = |error| Error::bad_output(format!("{} cannot be stored: {error}", what()));
+        self.bounds.payload("size", &stored).map_err(refused)?;
+        Ok((stored, value))
+    }
+
+    /// The stored form of a step's recorded error.
+    pub(crate) fn step_error(&self, json: Payload) -> Payload {
+        self.codecs.stored_error(Some(&self.codecs.own()), json)
+    }
+
+    /// An input as JSON, and the codec that it has then.
+    pub(crate) fn input(&self, (payload, codec): StoredInput) -> Result<StoredInput> {
+        self.codecs.input(payload, codec)
+    }
+
+    /// The stored form of an error in portable JSON.
     pub(crate) fn record(&self, error: &Error) -> Payload {
         error.record(&self.errors)
     }

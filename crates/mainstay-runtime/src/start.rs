@@ -12,12 +12,13 @@ use std::time::Duration;
 use mainstay_env::{BoxFuture, Timestamp};
 use mainstay_queue::{Begun, Slot};
 use mainstay_store::{
-    AppName, Created, EffectReply, Input, Joining, OnExisting, PartitionKey, Payload, Place, Position, QueueName,
-    Refusal, Status, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId, WorkflowRow, wire,
+    AppName, CodecName, Created, EffectReply, Input, Joining, OnExisting, PartitionKey, Payload, Place, Position,
+    QueueName, Refusal, Status, StoreError, Submit, Token, Unit, UnitReply, VersionName, When, WorkflowId, WorkflowRow,
+    wire,
 };
 use tokio::sync::oneshot;
 
-use crate::codec::{self, Strictness};
+use crate::codec::{self, CodecPart, Strictness};
 use crate::ctx::{Ctx, InStep, Made};
 use crate::driver;
 use crate::error::{Error, Result};
@@ -81,6 +82,8 @@ struct Request {
     attributes: Option<Result<Payload, String>>,
     app: Option<AppName>,
     version: Option<VersionName>,
+    /// What the row is written in; the input is, once the request was judged.
+    codec: Option<CodecName>,
     refuse_existing: bool,
 }
 
@@ -100,11 +103,19 @@ impl Request {
             attributes: None,
             app: None,
             version: None,
+            codec: None,
             refuse_existing: false,
         })
     }
 
-    /// What can be judged without the store.
+    /// The request with its input as it is stored, after all that can be judged without the store.
+    fn judged(mut self, shared: &Shared) -> Result<Self> {
+        self.check(shared)?;
+        let codec = self.codec.get_or_insert_with(|| shared.codecs.own()).clone();
+        self.input = shared.codecs.stored(Some(&codec), CodecPart::Input, self.input)?;
+        Ok(self)
+    }
+
     fn check(&self, shared: &Shared) -> Result<()> {
         let refuse = |text: &str| Err(Error::refused(format!("start of workflow {}: {text}", self.key)));
         self.key.check()?;
@@ -120,6 +131,9 @@ impl Request {
             if foreign_app || foreign_version {
                 return refuse("another application or version needs a queue, which its processes serve");
             }
+        }
+        if let Some(codec) = &self.codec {
+            shared.codecs.check(codec)?;
         }
         if self.priority < 0 {
             return refuse("priority is negative");
@@ -140,14 +154,13 @@ impl Request {
 
     fn submit(&self, shared: &Shared, id: &WorkflowId, token: &Token, place: Place) -> Submit {
         let name = self.key.name.clone();
-        let mut submit = Submit::new(id.clone(), name, token.clone(), place)
-            .input(self.input.clone())
-            .codec(wire::PORTABLE_JSON)
-            .priority(self.priority);
+        let mut submit =
+            Submit::new(id.clone(), name, token.clone(), place).input(self.input.clone()).priority(self.priority);
         // What this program does not run is another's: whoever serves the queue may own it, in whatever version.
         let ours = shared.registry.contains(&self.key);
         submit.app = self.app.clone().or_else(|| ours.then(|| shared.app.clone()));
         submit.version = self.version.clone().or_else(|| ours.then(|| shared.version.clone()));
+        submit.codec.clone_from(&self.codec);
         submit.class.clone_from(&self.key.class);
         submit.config.clone_from(&self.key.instance);
         submit.dedup.clone_from(&self.dedup);
@@ -205,9 +218,9 @@ impl<W: Target> Start<W> {
                     return Err(Error::stopped());
                 }
                 let request = self.request?;
-                request.check(&shared)?;
-                let id = start_outside(&shared, request).await?;
-                Ok(Handle::new(shared, id, None))
+                let request = request.judged(&shared)?;
+                let started = start_outside(&shared, request).await?;
+                Ok(started.handle(shared, None))
             }
             Origin::Body { ctx, made } => child::start_in_body(ctx, made, self.key, self.request).await,
         }
@@ -232,12 +245,30 @@ impl<W: Target> fmt::Debug for Start<W> {
 /// What became of a submit.
 enum Submitted {
     /// Go on with this workflow.
-    Is(WorkflowId),
+    Is(Started),
     /// The lease is gone: the internal queue is the place.
     Unleased,
 }
 
-async fn start_outside(shared: &Arc<Shared>, request: Request) -> Result<WorkflowId> {
+/// The workflow of a start; the codec of its row where the start has made it.
+struct Started {
+    id: WorkflowId,
+    codec: Option<CodecName>,
+}
+
+impl Started {
+    fn handle<T>(self, shared: Arc<Shared>, owner: Option<u64>) -> Handle<T> {
+        Handle::new(shared, self.id, owner).of_codec(self.codec)
+    }
+}
+
+impl From<WorkflowId> for Started {
+    fn from(id: WorkflowId) -> Self {
+        Self { id, codec: None }
+    }
+}
+
+async fn start_outside(shared: &Arc<Shared>, request: Request) -> Result<Started> {
     let id = request.id.clone().unwrap_or_else(|| shared.env.ids().uuid().into());
     let token = Token::new(shared.env.ids().uuid());
     let (mut place, mut slot) = request.place(shared, &id);
@@ -254,7 +285,7 @@ async fn start_outside(shared: &Arc<Shared>, request: Request) -> Result<Workflo
         });
         shared.recorder.send(&id, unit, Patience::For(PATIENCE), done);
         match receiver.await.map_err(|_| Error::stopped())?? {
-            Submitted::Is(id) => return Ok(id),
+            Submitted::Is(started) => return Ok(started),
             Submitted::Unleased => (place, slot) = (Place::queue(wire::INTERNAL_QUEUE), None),
         }
     }
@@ -271,12 +302,14 @@ fn submitted(
     let Answer { now, reply, .. } = answer.map_err(Error::store)?;
     match reply {
         UnitReply::Done { effects } => {
+            let mut started = Started::from(id.clone());
             if let Some(EffectReply::Created(created)) = effects.into_iter().next() {
+                started.codec.clone_from(&request.codec);
                 launch(shared, request, id, created, slot, now);
             }
-            Ok(Submitted::Is(id.clone()))
+            Ok(Submitted::Is(started))
         }
-        UnitReply::Refused { why: Refusal::Joined { holder }, .. } => Ok(Submitted::Is(holder)),
+        UnitReply::Refused { why: Refusal::Joined { holder }, .. } => Ok(Submitted::Is(holder.into())),
         UnitReply::Refused { why: Refusal::Unleased(_), .. } => Ok(Submitted::Unleased),
         UnitReply::Refused { why, .. } => Err(refused(&request.key, &why)),
         other => Err(Error::bug(format!("the store answered a submit with {other:?}"))),
@@ -302,7 +335,8 @@ fn launch(
             .started_at(now)
             .attempts(1_u32);
     row.deadline = created.deadline;
-    let codec = Some(wire::PORTABLE_JSON.into());
+    row.codec.clone_from(&request.codec);
+    let codec = request.codec.clone();
     let start = driver::Start { body, input: Input::Inline(request.input.clone()), codec, more: None, slot };
     shared.begin(&row, fence, Vec::new(), start);
 }

@@ -312,15 +312,15 @@ where
     let scope = Scope { ctx: ctx.clone(), step: Some(step) };
     let result = attempts(env, scope, &retry, body).await;
     let what = || format!("the value of step {name:?}");
-    let (output, value) = match result.and_then(|value| exec.shared.round_trip(what, &value)) {
+    let (output, value) = match result.and_then(|value| exec.shared.step_value(what, &value)) {
         Ok((payload, value)) => (StepOutput::Value(payload), Ok(value)),
         Err(error) => {
             let payload = exec.shared.record(&error);
             let recorded = Error::recorded(&payload);
-            (StepOutput::Failure(payload), Err(recorded))
+            (StepOutput::Failure(exec.shared.step_error(payload)), Err(recorded))
         }
     };
-    let row = row(position, name, output).took(env.monotonic().since(began));
+    let row = row(position, name, output).codec(exec.shared.codecs.own()).took(env.monotonic().since(began));
     Ran::Row(Row { exec: exec.clone(), row, effects: Vec::new(), awaited: None, value: Some(value), read })
 }
 

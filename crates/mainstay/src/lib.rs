@@ -296,9 +296,9 @@ pub use mainstay_runtime::WorkflowId;
 pub use mainstay_runtime::WorkflowRow;
 #[doc(inline)]
 pub use mainstay_runtime::{
-    Args, Attempt, Builder, Call, CallBody, Ctx, Engine, Error, ErrorKind, Finished, Handle, IntoRegistration,
-    IntoStore, Invocation, Named, Queue, Race, Registration, Result, Run, Sleep, Spawned, Start, StepBody, StepCall,
-    Target, Value, Wait, Workflow, WorkflowClosure,
+    Args, Attempt, Builder, Call, CallBody, Codec, CodecPart, Ctx, Engine, Error, ErrorKind, Finished, Handle,
+    IntoRegistration, IntoStore, Invocation, Named, Queue, Race, Registration, Result, Run, Sleep, Spawned, Start,
+    StepBody, StepCall, Target, Value, Wait, Workflow, WorkflowClosure,
 };
 pub use open::{memory, open};
 

@@ -7,11 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::codec;
+use crate::codec::{self, RUST_SERDE, unknown};
 use crate::error::{Error, Result};
-
-/// The codec of rows that another Rust program wrote: the one parameter as bare JSON.
-const RUST_SERDE: &str = "rust_serde";
 
 const NO_ENVELOPE: &str = "the input is no object of positionalArgs and namedArgs";
 
@@ -61,7 +58,7 @@ impl<'a> Input<'a> {
             }
             (Some(text), RUST_SERDE) => (bare(text, arity)?, BTreeMap::new()),
             (Some(_), other) => {
-                return Err(Error::bad_input(format!("the input is encoded as {other:?}, which is not known here")));
+                return Err(Error::bad_input(format!("the input is {}", unknown(other))));
             }
         };
         if positional.len() > arity {

@@ -1,5 +1,7 @@
 //! Arguments as they are stored, and as they are read from what any program stored.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -26,7 +28,7 @@ fn message<A: Args>(params: &'static [&'static str], text: &str) -> String {
 }
 
 fn stored<A: Args>(args: A) -> Payload {
-    codec::envelope(&args.encode(PARAMS).expect("encodable")).expect("an envelope")
+    codec::envelope(&args.encode(PARAMS).expect("encodable"), &BTreeMap::new()).expect("an envelope")
 }
 
 #[test]
@@ -133,7 +135,7 @@ fn rows_of_bare_json_are_read_when_their_codec_says_so() {
 fn an_input_of_an_unknown_codec_is_refused_by_its_name() {
     let input = "gASVKAAA".into();
     let error = <(u8,)>::decode(&["n"], Some(&input), Some(&"py_pickle".into())).unwrap_err();
-    assert_eq!(error.message(), r#"the input is encoded as "py_pickle", which is not known here"#);
+    assert_eq!(error.message(), r#"the input is encoded as "py_pickle", which other languages keep to themselves"#);
     let default = <(u8,)>::decode(&["n"], Some(&r#"{"positionalArgs":[7]}"#.into()), Some(&"".into()));
     assert_eq!(default.unwrap(), (7,));
 }

@@ -136,7 +136,7 @@ fn integers_that_javascript_rounds_are_refused_when_asked_alone() {
 
 #[test]
 fn an_envelope_is_checked_for_javascript_as_a_whole() {
-    let of = |value: u64| envelope(&[encode_raw("a").unwrap(), encode_raw(&value).unwrap()]).unwrap();
+    let of = |value: u64| envelope(&[encode_raw("a").unwrap(), encode_raw(&value).unwrap()], &BTreeMap::new()).unwrap();
     assert_eq!(check_portable(&of((1 << 53) - 1)), Ok(()));
     let refused = check_portable(&of(1 << 53)).unwrap_err().to_string();
     assert!(refused.contains("javascript"), "{refused}");
@@ -145,8 +145,11 @@ fn an_envelope_is_checked_for_javascript_as_a_whole() {
 #[test]
 fn an_envelope_holds_positional_arguments_and_no_named_ones() {
     let args = [encode_raw("a\n").unwrap(), encode_raw(&()).unwrap(), encode_raw(&[1, 2]).unwrap()];
-    assert_eq!(envelope(&args).unwrap().as_str(), r#"{"positionalArgs":["a\n",null,[1,2]],"namedArgs":{}}"#);
-    assert_eq!(envelope(&[]).unwrap().as_str(), r#"{"positionalArgs":[],"namedArgs":{}}"#);
+    assert_eq!(
+        envelope(&args, &BTreeMap::new()).unwrap().as_str(),
+        r#"{"positionalArgs":["a\n",null,[1,2]],"namedArgs":{}}"#
+    );
+    assert_eq!(envelope(&[], &BTreeMap::new()).unwrap().as_str(), r#"{"positionalArgs":[],"namedArgs":{}}"#);
 }
 
 #[test]

@@ -28,6 +28,33 @@ pub(super) fn read(text: &str) -> Form {
     form.unwrap_or_else(|| bare(text.to_owned()))
 }
 
+/// Reads a variant of an enum: its name, and its fields as data. The one that carries an application's own error is what
+/// it carries.
+pub(super) fn read_variant(text: &str) -> Form {
+    const OWN: &str = "Application";
+    let (name, fields) = match serde_json::from_str(text) {
+        Ok(Value::String(variant)) => return Form { name: variant.clone(), ..bare(variant) },
+        Ok(Value::Object(object)) if object.len() == 1 => match object.into_iter().next() {
+            Some(variant) => variant,
+            None => return bare(text.to_owned()),
+        },
+        _ => return read(text),
+    };
+    if name != OWN {
+        return Form { message: format!("{name}: {fields}"), name, data: Some(fields), ..bare(String::new()) };
+    }
+    match fields {
+        Value::String(message) => bare(message),
+        Value::Object(object) => portable(object).unwrap_or_else(|object| own(Value::Object(object))),
+        other => own(other),
+    }
+}
+
+/// An application's error without a message: its JSON says what it is.
+fn own(data: Value) -> Form {
+    Form { message: data.to_string(), data: Some(data), ..bare(String::new()) }
+}
+
 fn bare(message: String) -> Form {
     Form { name: UNNAMED.to_owned(), message, code: None, data: None, earlier: Vec::new() }
 }

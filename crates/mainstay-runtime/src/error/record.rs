@@ -75,7 +75,15 @@ impl Error {
 
     /// Reads a stored error, whoever wrote it; what is no error object becomes the message.
     pub(crate) fn recorded(payload: &Payload) -> Self {
-        let form = foreign::read(payload.as_str());
+        Self::formed(foreign::read(payload.as_str()))
+    }
+
+    /// Reads an error that another Rust program stored: a variant of an enum around its fields.
+    pub(crate) fn recorded_by_variant(payload: &Payload) -> Self {
+        Self::formed(foreign::read_variant(payload.as_str()))
+    }
+
+    fn formed(form: foreign::Form) -> Self {
         let code = form.code.filter(|code| code.is_number() || code.is_string());
         let made = code.as_ref().is_some_and(|code| code == engine::CODE);
         let kind = if made { ErrorKind::named(&form.name).unwrap_or(ErrorKind::App) } else { ErrorKind::App };

@@ -1,6 +1,7 @@
 //! Starts in a body: asked of the journal first, recorded whatever comes of them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mainstay_queue::Slot;
 use mainstay_store::{
@@ -8,7 +9,7 @@ use mainstay_store::{
     Token, Unit, UnitReply, When, WorkflowId, wire,
 };
 
-use super::{Request, launch, refused, start_outside, submitted};
+use super::{Request, Started, launch, refused, start_outside, submitted};
 use crate::call::{Call, Ran, row};
 use crate::ctx::{Ctx, Made};
 use crate::error::{Error, Result};
@@ -39,22 +40,22 @@ pub(super) async fn start_in_body<T: Send + 'static>(
                 ));
             }
             let request = judged(request, &ctx.exec)?;
-            let id = start_outside(&shared, request).await?;
-            Ok(Handle::new(shared, id, None))
+            let started = start_outside(&shared, request).await?;
+            Ok(started.handle(shared, None))
         }
         Made::At(ctx, position) => {
             // What no row can carry cannot be recorded, and is the same in every process.
             key.check()?;
             let serial = ctx.exec.serial;
-            let id = Call::new(start_child(ctx, position, key, request)).complete().await?;
-            Ok(Handle::new(shared, id, Some(serial)))
+            let started = Call::new(start_child(ctx, position, key, request)).complete().await?;
+            Ok(started.handle(shared, Some(serial)))
         }
     }
 }
 
 /// A request that may be made in this execution.
 fn judged(request: Request, exec: &Execution) -> Result<Request> {
-    request.check(&exec.shared)?;
+    let request = request.judged(&exec.shared)?;
     if request.id.as_ref() == Some(&exec.id) {
         return Err(Error::refused(format!("start of workflow {}: {} cannot start itself", request.key, exec.id)));
     }
@@ -62,7 +63,7 @@ fn judged(request: Request, exec: &Execution) -> Result<Request> {
 }
 
 /// Writes a child and the record of its start, and starts its body where it is to run here.
-async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Request>) -> Ran<WorkflowId> {
+async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Request>) -> Ran<Started> {
     let exec = ctx.exec.clone();
     let _busy = exec.busy();
     let name: StepName = key.name.as_str().into();
@@ -89,10 +90,14 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
         let again = submit.clone();
         let unit = Unit::by(&exec.fence).effect(submit).step(started);
         let (for_launch, for_request, for_id) = (shared.clone(), request.clone(), id.clone());
+        // A row that was there before carries a codec of its own.
+        let created = Arc::new(AtomicBool::new(false));
+        let note = created.clone();
         // The launch hangs on the write and not on the body, which may drop the start meanwhile.
         let begin = move |answer: &Answer| match &answer.reply {
             UnitReply::Done { effects } => {
                 if let Some(EffectReply::Created(created)) = effects.first() {
+                    note.store(true, Ordering::Relaxed);
                     launch(&for_launch, &for_request, &for_id, created.clone(), slot, answer.now);
                 }
             }
@@ -104,7 +109,10 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
             _ => {}
         };
         match exec.commit_and(unit, begin).await {
-            Wrote::Done => return Ran::Now(Ok(id)),
+            Wrote::Done => {
+                let codec = request.codec.filter(|_| created.load(Ordering::Relaxed));
+                return Ran::Now(Ok(Started { id, codec }));
+            }
             Wrote::Recorded(rows) => {
                 let recorded = exec.reread(expect(), rows).await;
                 return Ran::Now(child_of(recorded));
@@ -112,7 +120,7 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
             Wrote::Refused(Refusal::Unleased(_)) => (place, slot) = (Place::queue(wire::INTERNAL_QUEUE), None),
             Wrote::Refused(Refusal::Joined { holder }) => {
                 let joined = row(position, name.clone(), StepOutput::Nothing).child(holder.clone());
-                return record_start(&exec, joined, expect(), Ok(holder)).await;
+                return record_start(&exec, joined, expect(), Ok(holder.into())).await;
             }
             Wrote::Refused(why) => {
                 let error = refused(&request.key, &why);
@@ -133,7 +141,7 @@ fn ask_again(shared: Arc<Shared>, request: Request, id: WorkflowId, submit: Subm
     recorder.send(&for_id, Unit::new().effect(submit), Patience::Forever, done);
 }
 
-async fn failed_start(exec: &Execution, position: Position, name: &StepName, error: &Error) -> Ran<WorkflowId> {
+async fn failed_start(exec: &Execution, position: Position, name: &StepName, error: &Error) -> Ran<Started> {
     let payload = exec.shared.record(error);
     let failed = row(position, name.clone(), StepOutput::Failure(payload.clone()));
     let expect = Expect { position, name, kind: CallKind::Start };
@@ -141,19 +149,14 @@ async fn failed_start(exec: &Execution, position: Position, name: &StepName, err
 }
 
 /// Records a start that made no child of its own.
-async fn record_start(
-    exec: &Execution,
-    row: StepRow,
-    expect: Expect<'_>,
-    result: Result<WorkflowId>,
-) -> Ran<WorkflowId> {
+async fn record_start(exec: &Execution, row: StepRow, expect: Expect<'_>, result: Result<Started>) -> Ran<Started> {
     Ran::Now(exec.record(Unit::by(&exec.fence).step(row), expect).await.map_or(result, child_of))
 }
 
 /// The child that a recorded start gave, or its error.
-fn child_of(recorded: RecordedStep) -> Result<WorkflowId> {
+fn child_of(recorded: RecordedStep) -> Result<Started> {
     match (recorded.child, recorded.result) {
-        (Some(child), _) => Ok(child),
+        (Some(child), _) => Ok(child.into()),
         (None, StepResult::Failure(payload)) => Err(Error::recorded(&payload)),
         (None, _) => Err(Error::bug("a recorded start names no workflow".to_owned())),
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use mainstay_store::{AppName, DedupKey, Joining, OnHeld, PartitionKey, QueueName, VersionName, When, WorkflowId};
+use mainstay_store::{
+    AppName, CodecName, DedupKey, Joining, OnHeld, PartitionKey, QueueName, VersionName, When, WorkflowId,
+};
 use serde::Serialize;
 
 use super::Start;
@@ -285,6 +287,27 @@ impl<W: Target> Start<W> {
     /// ```
     pub fn version(self, version: impl Into<VersionName>) -> Self {
         self.set(|request| request.version = Some(version.into()))
+    }
+
+    /// Writes its arguments, and lets its result be written, in this codec instead of the engine's: one that was added to the
+    /// builder, `portable_json`, or `rust_serde` for programs that read the one parameter as bare JSON.
+    ///
+    /// ```
+    /// # use mainstay::prelude::*;
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let engine = Engine::builder(mainstay::memory()).app("shop").launch().await?;
+    /// let call = Invocation::named("invoice").arg(&42);
+    /// let handle = engine.start(call).queue("invoices").codec("rust_serde").await?;
+    /// assert_eq!(handle.row().await?.codec.unwrap(), "rust_serde");
+    /// let unknown = engine.start(Invocation::named("invoice")).queue("invoices").codec("py_pickle").await;
+    /// assert_eq!(unknown.unwrap_err().kind(), ErrorKind::Refused);
+    /// # engine.shutdown(Duration::from_secs(5)).await
+    /// # }
+    /// ```
+    pub fn codec(self, codec: impl Into<CodecName>) -> Self {
+        self.set(|request| request.codec = Some(codec.into()))
     }
 
     /// Makes an id that exists an error of kind [`Conflict`](crate::ErrorKind::Conflict) instead of joining it.

@@ -51,12 +51,12 @@ fn a_workflow_is_cancelled_in_every_state_and_one_that_has_ended_is_not() {
     assert_eq!((world.status("delayed"), world.status("enqueued")), (Status::Delayed, Status::Enqueued));
     // What waits goes first: a place that comes free is taken at once.
     for id in ["delayed", "enqueued", "sleeping", "running on a queue", "in a step", "done", "unknown"] {
-        let handle = engine.handle_of::<u32>(id);
+        let handle = engine.handle_by_id::<u32>(id);
         world.run(handle.cancel()).expect("cancel");
         world.run(handle.cancel()).expect("cancelling again changes nothing");
     }
     for id in ["sleeping", "running on a queue", "delayed", "enqueued", "in a step"] {
-        let error = world.run(engine.handle_of::<u32>(id).result()).expect_err(id);
+        let error = world.run(engine.handle_by_id::<u32>(id).result()).expect_err(id);
         assert_eq!((error.kind(), world.status(id)), (ErrorKind::Cancelled, Status::Cancelled), "{id}");
     }
     assert_eq!(world.run(done.result()).expect("it had ended"), 1);
@@ -123,7 +123,7 @@ fn the_children_of_a_cancelled_workflow_go_on() {
     let handle = world.run(engine.start(call::<u32>("parent")).id("p")).expect("start");
     world.pass(secs(1));
     world.run(handle.cancel()).expect("cancel");
-    assert_eq!(world.run(engine.handle_of::<u32>("p-0").result()).expect("the child"), 10);
+    assert_eq!(world.run(engine.handle_by_id::<u32>("p-0").result()).expect("the child"), 10);
     assert_eq!(world.status("p"), Status::Cancelled);
 }
 
@@ -155,7 +155,7 @@ fn a_body_cancels_others_once_and_never_itself() {
         world.builder(process).function("wait", wait).function("parent", parent)
     };
     let first = world.launch(build("first"));
-    *own.lock().expect("no panic") = Some(first.handle_of("p"));
+    *own.lock().expect("no panic") = Some(first.handle_by_id("p"));
     world.run(first.start(call::<()>("parent")).id("p")).expect("start");
     world.pass(secs(5));
     assert_eq!(world.status("child"), Status::Cancelled);
@@ -163,9 +163,9 @@ fn a_body_cancels_others_once_and_never_itself() {
     world.run(first.resume("child")).expect("resume");
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    *own.lock().expect("no panic") = Some(second.handle_of("p"));
-    world.run(second.handle_of::<()>("p").result()).expect("result");
-    assert_eq!(world.run(second.handle_of::<u32>("child").result()).expect("not cancelled again"), 30);
+    *own.lock().expect("no panic") = Some(second.handle_by_id("p"));
+    world.run(second.handle_by_id::<()>("p").result()).expect("result");
+    assert_eq!(world.run(second.handle_by_id::<u32>("child").result()).expect("not cancelled again"), 30);
     assert_eq!(world.step_names("p"), ["wait", "DBOS.sleep", "DBOS.cancelWorkflow", "DBOS.sleep"]);
 }
 
@@ -202,7 +202,7 @@ fn a_resume_moves_what_waits_to_the_internal_queue_and_refuses_the_rest() {
         world.pass(secs(1));
         assert_eq!(world.status(id), Status::Pending, "{id} waits for the queue no more");
     }
-    assert_eq!(world.run(engine.handle_of::<u32>("running").result()).expect("result"), 2);
+    assert_eq!(world.run(engine.handle_by_id::<u32>("running").result()).expect("result"), 2);
     let ended = world.run(engine.resume("running")).expect_err("it has ended");
     assert_eq!(ended.kind(), ErrorKind::Conflict);
     assert_eq!(world.row("running").attempts, 1);
@@ -229,18 +229,18 @@ fn a_workflow_set_aside_by_a_mismatch_is_resumed_after_the_right_code_is_deploye
     world.pass(secs(5));
     world.sim.kill("first");
     let wrong = world.launch(build("wrong", true));
-    let error = world.run(wrong.handle_of::<u32>("w").result()).expect_err("set aside");
+    let error = world.run(wrong.handle_by_id::<u32>("w").result()).expect_err("set aside");
     assert_eq!((error.kind(), world.status("w")), (ErrorKind::Parked, Status::Parked));
     let told = world.failure("w")["message"].as_str().expect("text").to_owned();
     assert!(["position 0", "\"one\"", "\"renamed\"", "resume"].iter().all(|part| told.contains(part)), "{told}");
     assert!(world.row("w").completed_at.is_some());
     // What is set aside can be cancelled too, and taken up again all the same.
-    world.run(wrong.handle_of::<u32>("w").cancel()).expect("cancel");
+    world.run(wrong.handle_by_id::<u32>("w").cancel()).expect("cancel");
     assert_eq!(world.status("w"), Status::Cancelled);
     world.run(wrong.shutdown(secs(1))).expect("shutdown");
     let right = world.launch(build("right", false));
     world.run(right.resume("w")).expect("resume");
-    assert_eq!(world.run(right.handle_of::<u32>("w").result()).expect("result"), 2);
+    assert_eq!(world.run(right.handle_by_id::<u32>("w").result()).expect("result"), 2);
     assert_eq!(log.all(), ["one", "two"]);
 }
 
@@ -264,14 +264,14 @@ fn a_resume_gives_all_attempts_back() {
         engine = world.launch(build(&format!("p{}", n + 1)));
         world.until("it moves on", || world.row("w").attempts == n + 2 || world.status("w") == Status::Parked);
     }
-    let error = world.run(engine.handle_of::<()>("w").result()).expect_err("set aside");
+    let error = world.run(engine.handle_by_id::<()>("w").result()).expect_err("set aside");
     assert_eq!((error.kind(), world.status("w")), (ErrorKind::Parked, Status::Parked));
     world.run(engine.resume("w")).expect("resume");
     world.until("claimed", || world.status("w") == Status::Pending);
     assert_eq!(world.row("w").attempts, 1);
     world.sim.kill("p2");
     let last = world.launch(build("p3"));
-    world.run(last.handle_of::<()>("w").result()).expect("the second attempt of the new two");
+    world.run(last.handle_by_id::<()>("w").result()).expect("the second attempt of the new two");
     assert_eq!(world.row("w").attempts, 2);
 }
 

@@ -36,7 +36,7 @@ fn case_o06_a_late_owner_writes_neither_checkpoint_nor_outcome_over_a_finished_r
     world.pass(secs(1));
     faults.start();
     let second = world.launch(build(world.builder("second"), "second"));
-    assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("result"), "second");
+    assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("result"), "second");
     let (row, steps) = (world.row("w"), world.steps("w"));
     // Its step is still on when it comes back: it finds its lease gone, and drops what it ran.
     world.pass(secs(50));
@@ -65,10 +65,10 @@ fn case_o09_a_panic_frees_the_only_slot_of_its_queue_at_once() {
         world.run(engine.start(call::<u64>("work").arg(n)).id(format!("w{n}")).queue("jobs")).expect("start");
     }
     for n in 1..5 {
-        assert_eq!(world.run(engine.handle_of::<u64>(format!("w{n}")).result()).expect("result"), n);
+        assert_eq!(world.run(engine.handle_by_id::<u64>(format!("w{n}")).result()).expect("result"), n);
     }
     assert!(world.elapsed() < secs(1), "{:?}", world.elapsed());
-    let error = world.run(engine.handle_of::<u64>("w0").result()).expect_err("a panic");
+    let error = world.run(engine.handle_by_id::<u64>("w0").result()).expect_err("a panic");
     assert!(error.kind() == ErrorKind::Panic && error.message().contains("the first one gives way"), "{error:?}");
     assert_eq!((world.status("w0"), log.all().len()), (Status::Error, 5));
 }
@@ -107,7 +107,7 @@ fn case_o10_of_two_executions_that_meet_at_a_step_the_loser_runs_no_later_step()
     assert_eq!(world.run(handle.result()).expect("result"), "second");
     world.pass(secs(60));
     assert_eq!(log.all(), ["first zero", "second zero", "second one"]);
-    assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("result"), "second");
+    assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("result"), "second");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn case_o31_long_sleeps_neither_end_at_once_nor_overflow_and_wake_after_downtime
         process += 1;
         let name = format!("later {process}");
         let later = world.launch(world.builder(&name).function("sleeps", sleeps()));
-        assert_eq!(world.run(later.handle_of::<String>(awake).result()).expect("it wakes"), awake);
+        assert_eq!(world.run(later.handle_by_id::<String>(awake).result()).expect("it wakes"), awake);
         assert!(world.elapsed() - before < secs(15), "{awake}: {:?}", world.elapsed() - before);
         world.pass(secs(60));
         assert_eq!(world.status("max"), Status::Pending);
@@ -165,10 +165,10 @@ fn case_o36_a_row_that_does_not_decode_ends_and_the_hundred_behind_it_run() {
             engine.start(call::<u64>("work").arg(n)).id(format!("w{n}")).queue("jobs").await.expect("start");
         }
     });
-    let error = world.run(engine.handle_of::<u64>("bad").result()).expect_err("it does not decode");
+    let error = world.run(engine.handle_by_id::<u64>("bad").result()).expect_err("it does not decode");
     assert_eq!((error.kind(), world.status("bad")), (ErrorKind::BadInput, Status::Error));
     assert!(world.elapsed() <= secs(1), "{:?}", world.elapsed());
     for n in 0..100 {
-        assert_eq!(world.run(engine.handle_of::<u64>(format!("w{n}")).result()).expect("result"), n);
+        assert_eq!(world.run(engine.handle_by_id::<u64>(format!("w{n}")).result()).expect("result"), n);
     }
 }

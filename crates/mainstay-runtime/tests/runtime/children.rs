@@ -146,7 +146,7 @@ fn a_recovered_parent_adopts_its_children_and_starts_none_twice() {
     world.pass(secs(10));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let ids = world.run(second.handle_of::<Vec<String>>("p").result()).expect("result");
+    let ids = world.run(second.handle_by_id::<Vec<String>>("p").result()).expect("result");
     assert_eq!(ids, ["p-0", "p-1"]);
     assert_eq!((log.count("wait 5"), log.count("wait 30"), log.count("double 9")), (1, 2, 1));
     let names = ["wait", "wait", "double", "DBOS.getResult", "DBOS.getResult"];
@@ -177,7 +177,7 @@ fn a_start_that_joins_records_the_holder_and_replays_it_when_the_key_is_free_aga
     assert_eq!((world.status("holder"), world.status("p")), (Status::Success, Status::Pending));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let result = world.run(second.handle_of::<(String, bool)>("p").result()).expect("result");
+    let result = world.run(second.handle_by_id::<(String, bool)>("p").result()).expect("result");
     assert_eq!(result, ("holder".to_owned(), true));
     assert_eq!(world.row("holder").parent, None, "a joined workflow does not become a child");
     let steps = world.steps("p");
@@ -233,7 +233,7 @@ fn a_replayed_wait_reads_nothing_of_the_child() {
     world.sim.kill("first");
     world.delete("p-0");
     let second = world.launch(build("second"));
-    assert_eq!(world.run(second.handle_of::<u64>("p").result()).expect("as it was recorded"), 6);
+    assert_eq!(world.run(second.handle_by_id::<u64>("p").result()).expect("as it was recorded"), 6);
     assert_eq!(log.count("double 3"), 1);
 }
 
@@ -275,7 +275,7 @@ fn how_a_child_ends_is_the_parents_error_to_handle_and_is_recorded() {
     world.pass(secs(10));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let told = world.run(second.handle_of::<Told>("p").result()).expect("result");
+    let told = world.run(second.handle_by_id::<Told>("p").result()).expect("result");
     assert_eq!(told, (Some(Short { missing: 3 }), "Panic".to_owned(), "Cancelled".to_owned()));
     assert_eq!(world.steps("p").iter().filter(|step| matches!(step.result, StepResult::Failure(_))).count(), 3);
 }
@@ -310,7 +310,7 @@ fn code_that_starts_or_awaits_another_child_than_recorded_is_set_aside() {
         world.pass(secs(2));
         world.sim.kill("first");
         let second = world.launch(build("second", true));
-        let error = world.run(second.handle_of::<()>("p").result()).expect_err(changed);
+        let error = world.run(second.handle_by_id::<()>("p").result()).expect_err(changed);
         assert_eq!(error.kind(), ErrorKind::Parked, "{changed}");
         assert_eq!(world.failure("p")["name"], "Mismatch", "{changed}");
         assert_eq!(world.status("p"), Status::Parked);

@@ -78,7 +78,7 @@ fn a_recovered_workflow_keeps_its_deadline() {
     let second = world.launch(world.builder("second").function("wait", wait()));
     world.until("taken over", || world.row("w").attempts == 2 && world.status("w") == Status::Pending);
     assert_eq!(world.row("w").deadline, Some(deadline));
-    let error = world.run(second.handle_of::<()>("w").result()).expect_err("past its time");
+    let error = world.run(second.handle_by_id::<()>("w").result()).expect_err("past its time");
     assert_eq!((error.kind(), world.seconds()), (ErrorKind::Cancelled, 60));
     assert_eq!(log.all(), [""; 0]);
 }
@@ -103,7 +103,7 @@ fn a_deadline_that_passes_while_no_process_lives_cancels_without_another_step() 
     world.pass(secs(100));
     assert_eq!(world.status("w"), Status::Pending);
     let second = world.launch(world.builder("second").function("work", work()));
-    let error = world.run(second.handle_of::<()>("w").result()).expect_err("past its time");
+    let error = world.run(second.handle_by_id::<()>("w").result()).expect_err("past its time");
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(world.elapsed() < secs(140), "{:?}", world.elapsed());
     world.pass(secs(60));
@@ -129,7 +129,7 @@ fn a_shutdown_does_not_turn_a_deadline_into_a_cancellation() {
     let status = world.status("w");
     assert!(matches!(status, Status::Pending | Status::Enqueued), "{status:?}");
     let second = world.launch(world.builder("second").function("wait", wait()));
-    assert_eq!(world.run(second.handle_of::<u32>("w").result()).expect("it goes on"), 1);
+    assert_eq!(world.run(second.handle_by_id::<u32>("w").result()).expect("it goes on"), 1);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_deadline_that_loses_to_a_recorded_outcome_reports_that_outcome() {
     faults.start();
     let quick = body!([] | ctx | { ctx.step("work", || async { Ok("second".to_owned()) }).await });
     let second = world.launch(world.builder("second").function("work", quick));
-    assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("the second"), "second");
+    assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("the second"), "second");
     assert!(world.elapsed() < secs(60));
     world.pass(secs(100));
     faults.stop();
@@ -212,7 +212,7 @@ fn a_child_inherits_replaces_or_declines_the_deadline_of_its_parent() {
     assert_eq!(world.run(handle.result()).expect_err("past its time").kind(), ErrorKind::Cancelled);
     world.pass(secs(2));
     assert_eq!((world.status("inherits"), world.status("queued")), (Status::Cancelled, Status::Cancelled));
-    assert_eq!(world.run(engine.handle_of::<u64>("declines").result()).expect("no deadline"), 100);
+    assert_eq!(world.run(engine.handle_by_id::<u64>("declines").result()).expect("no deadline"), 100);
 }
 
 #[test]

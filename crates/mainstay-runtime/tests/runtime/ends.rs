@@ -65,7 +65,7 @@ fn a_body_that_returns_in_the_poll_of_a_mismatch_is_set_aside_all_the_same() {
     assert_eq!(world.step_names("w"), ["old", "DBOS.sleep"]);
     world.sim.kill("first");
     let second = world.launch(build("second", "new"));
-    let result = world.run(second.handle_of::<()>("w").result());
+    let result = world.run(second.handle_by_id::<()>("w").result());
     assert_eq!(result.expect_err("set aside").kind(), ErrorKind::Parked);
 }
 
@@ -124,7 +124,7 @@ fn a_shutdown_goes_on_when_its_caller_gives_up_and_others_wait_for_its_end() {
     assert!(took >= Duration::from_secs(9) && took < Duration::from_secs(15), "the first one's limit counts: {took:?}");
     assert_eq!(engine.stats().running, 0);
     let again = world.launch(build());
-    let status = world.run(again.handle_of::<()>("w").status()).expect("status");
+    let status = world.run(again.handle_by_id::<()>("w").status()).expect("status");
     assert!(matches!(status, Status::Enqueued | Status::Pending), "{status}");
 }
 

@@ -59,7 +59,7 @@ fn a_killed_process_is_continued_by_another_from_the_last_finished_step() {
     assert_eq!(log.all(), ["one"]);
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let result = world.run(second.handle_of::<u32>("w").result());
+    let result = world.run(second.handle_by_id::<u32>("w").result());
     assert_eq!(result.expect("result"), 7);
     assert_eq!(log.all(), ["one", "two"]);
 }

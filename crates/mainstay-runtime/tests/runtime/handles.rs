@@ -66,7 +66,7 @@ fn a_limit_in_a_body_counts_on_through_a_restart() {
     world.pass(secs(20));
     world.sim.kill("first");
     let second = world.launch(waiting(&world, "second"));
-    let result = world.run(second.handle_of::<Result<u64, String>>("p").result()).expect("the parent");
+    let result = world.run(second.handle_by_id::<Result<u64, String>>("p").result()).expect("the parent");
     assert_eq!((result, world.seconds()), (Err("Timeout".to_owned()), 60));
     let names: Vec<_> = world.steps("p").iter().map(|step| (step.position.0, step.name.to_string())).collect();
     let expected = [(0, "wait"), (1, "DBOS.getResult"), (2, "DBOS.sleep"), (3, "DBOS.sleep")];
@@ -85,7 +85,7 @@ fn what_a_wait_with_a_limit_gave_is_replayed() {
         world.sim.kill("first");
         world.delete("p-0");
         let second = world.launch(waiting(&world, "second"));
-        let result = world.run(second.handle_of::<Result<u64, String>>("p").result()).expect("the parent");
+        let result = world.run(second.handle_by_id::<Result<u64, String>>("p").result()).expect("the parent");
         assert_eq!((result, world.seconds()), (expected, 100 + child.min(limit)));
     }
 }
@@ -115,7 +115,7 @@ fn a_status_is_read_fresh_outside_and_recorded_in_a_body() {
     };
     let first = world.launch(build("first"));
     world.run(first.start(call::<String>("parent")).id("p")).expect("start");
-    let child = first.handle_of::<()>("child");
+    let child = first.handle_by_id::<()>("child");
     world.pass(secs(1));
     assert_eq!(world.run(child.status()).expect("status"), Status::Pending);
     assert_eq!(world.run(child.row()).expect("row").parent.expect("a parent").as_str(), "p");
@@ -124,10 +124,10 @@ fn a_status_is_read_fresh_outside_and_recorded_in_a_body() {
     world.sim.kill("first");
     world.delete("child");
     let second = world.launch(build("second"));
-    let result = world.run(second.handle_of::<String>("p").result()).expect("result");
+    let result = world.run(second.handle_by_id::<String>("p").result()).expect("result");
     assert_eq!(result, "PENDING SUCCESS wait");
     assert_eq!(world.step_names("p")[1..4], ["DBOS.getStatus", "DBOS.sleep", "DBOS.getStatus"]);
-    let unknown = second.handle_of::<()>("child");
+    let unknown = second.handle_by_id::<()>("child");
     assert_eq!(world.run(unknown.status()).expect_err("gone").kind(), ErrorKind::NotFound);
     assert_eq!(world.run(unknown.row()).expect_err("gone").kind(), ErrorKind::NotFound);
 }
@@ -153,7 +153,7 @@ fn a_deleted_row_ends_its_waits_and_its_execution() {
         let parent = world.run(engine.start(call::<String>("parent")).id("p")).expect("start");
         world.pass(secs(5));
         world.delete("w");
-        let error = world.run(engine.handle_of::<()>("w").result()).expect_err("deleted");
+        let error = world.run(engine.handle_by_id::<()>("w").result()).expect_err("deleted");
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(world.run(parent.result()).expect("result"), "NotFound");
         assert!(world.elapsed() < secs(most), "{:?}", world.elapsed());
@@ -201,7 +201,7 @@ fn a_replayed_start_gives_a_handle_that_works() {
     world.pass(secs(10));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    assert_eq!(world.run(second.handle_of::<u64>("p").result()).expect("result"), 40);
+    assert_eq!(world.run(second.handle_by_id::<u64>("p").result()).expect("result"), 40);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn another_process_hears_of_a_result_and_without_hints_within_a_poll() {
         let second = world.launch(world.builder("second").function("wait", wait()));
         world.run(first.start(call::<u64>("wait")).id("w")).expect("start");
         world.pass(secs(1));
-        assert_eq!(world.run(second.handle_of::<u64>("w").result()).expect("result"), 5);
+        assert_eq!(world.run(second.handle_by_id::<u64>("w").result()).expect("result"), 5);
         let late = world.elapsed() - secs(5);
         assert!(late.as_millis() <= most, "{late:?}");
     }

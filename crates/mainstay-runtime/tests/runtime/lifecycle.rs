@@ -223,7 +223,7 @@ fn a_shutdown_waits_for_what_runs_and_leaves_the_rest_to_others_from_where_it_wa
         world.run(engine.start(call::<u64>("work").arg(seconds)).id(id)).expect("start");
     }
     world.pass(secs(1));
-    let waiter = engine.handle_of::<u64>("long");
+    let waiter = engine.handle_by_id::<u64>("long");
     let waiting = world.env("web").tasks().spawn("waiter", async move { waiter.result().await });
     let before = world.elapsed();
     world.run(engine.shutdown(secs(10))).expect("shutdown");
@@ -234,7 +234,7 @@ fn a_shutdown_waits_for_what_runs_and_leaves_the_rest_to_others_from_where_it_wa
     assert_eq!((world.step_names("long"), leases(&world)), (vec!["first".to_owned()], 0));
     assert_eq!(tasks(&world, "web"), Vec::<String>::new());
     let other = working(&world, &log, "other");
-    assert_eq!(world.run(other.handle_of::<u64>("long").result()).expect("result"), 60);
+    assert_eq!(world.run(other.handle_by_id::<u64>("long").result()).expect("result"), 60);
     assert_eq!((log.count("first"), log.count("long")), (2, 2));
 }
 
@@ -265,7 +265,7 @@ fn what_comes_to_a_stopped_engine_is_refused_and_what_was_on_its_way_is_left_to_
         let error = world.run(engine.start(call::<u64>("work").arg(0_u64)).id("after")).expect_err("stopped");
         assert_eq!(error.kind(), ErrorKind::Stopped);
         assert_eq!(
-            world.run(engine.handle_of::<u64>("late").result()).expect_err("stopped").kind(),
+            world.run(engine.handle_by_id::<u64>("late").result()).expect_err("stopped").kind(),
             ErrorKind::Stopped
         );
         assert_eq!(tasks(&world, "web"), Vec::<String>::new());
@@ -273,7 +273,7 @@ fn what_comes_to_a_stopped_engine_is_refused_and_what_was_on_its_way_is_left_to_
         let stored = world.find("late").is_some();
         let other = working(&world, &log, "other");
         if stored {
-            assert_eq!(world.run(other.handle_of::<u64>("late").result()).expect("result"), 0);
+            assert_eq!(world.run(other.handle_by_id::<u64>("late").result()).expect("result"), 0);
             assert!(log.count("long") == 1, "{:?}", log.all());
         }
         world.pass(secs(60));

@@ -5,6 +5,7 @@
 mod cancel;
 mod cases;
 mod children;
+mod codecs;
 mod context;
 mod deadlines;
 mod ends;

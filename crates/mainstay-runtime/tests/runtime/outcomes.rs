@@ -110,7 +110,7 @@ fn an_input_that_does_not_decode_ends_in_error_and_the_body_never_begins() {
         let submit = Submit::new(id, "takes", id, Place::queue("jobs")).app("shop").codec("portable_json").input(input);
         let store = engine.store().clone();
         world.run(async { store.submit(submit).await }).expect("a submit");
-        let error = world.run(engine.handle_of::<u64>(id).result()).expect_err(id);
+        let error = world.run(engine.handle_by_id::<u64>(id).result()).expect_err(id);
         assert_eq!((error.kind(), world.status(id)), (ErrorKind::BadInput, Status::Error), "{id}");
         assert!(!error.message().contains("positional\""), "{error:?}");
     }
@@ -144,7 +144,7 @@ fn a_recorded_step_that_does_not_decode_sets_aside_and_the_right_code_goes_on() 
     world.pass(secs(2));
     world.sim.kill("first");
     let wrong = world.launch(build("wrong", true));
-    assert_eq!(world.run(wrong.handle_of::<u64>("w").result()).expect_err("set aside").kind(), ErrorKind::Parked);
+    assert_eq!(world.run(wrong.handle_by_id::<u64>("w").result()).expect_err("set aside").kind(), ErrorKind::Parked);
     let failure = world.failure("w");
     assert_eq!((world.status("w"), failure["name"].as_str()), (Status::Parked, Some("Mismatch")));
     let message = failure["message"].as_str().expect("text");
@@ -152,7 +152,7 @@ fn a_recorded_step_that_does_not_decode_sets_aside_and_the_right_code_goes_on() 
     world.sim.kill("wrong");
     let right = world.launch(build("right", false));
     world.run(right.resume("w")).expect("resume");
-    assert_eq!(world.run(right.handle_of::<u64>("w").result()).expect("result"), 5);
+    assert_eq!(world.run(right.handle_by_id::<u64>("w").result()).expect("result"), 5);
     assert_eq!(log.count("one"), 1);
 }
 
@@ -176,12 +176,12 @@ fn an_execution_that_loses_the_race_for_the_outcome_adopts_the_winners() {
     faults.start();
     let wins = body!([] | _ctx | { Ok("the winner".to_owned()) });
     let second = world.launch(world.builder("second").function("work", wins));
-    assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("result"), "the winner");
+    assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("result"), "the winner");
     world.pass(secs(60));
     faults.stop();
     assert_eq!(world.run(handle.result()).expect("adopted"), "the winner");
     world.pass(secs(30));
-    assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("it stands"), "the winner");
+    assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("it stands"), "the winner");
     assert_eq!(log.count("dropped"), 1);
 }
 
@@ -318,7 +318,7 @@ fn a_step_value_that_cannot_be_encoded_is_the_steps_recorded_error() {
     assert!(steps[..2].iter().all(|step| matches!(step.result, StepResult::Failure(_))), "{steps:?}");
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let kinds = world.run(second.handle_of::<[String; 2]>("w").result()).expect("caught");
+    let kinds = world.run(second.handle_by_id::<[String; 2]>("w").result()).expect("caught");
     assert_eq!(kinds, ["BadOutput", "BadOutput"]);
     assert_eq!(log.all(), ["nan", "huge"]);
     assert_eq!(world.status("w"), Status::Success);
@@ -356,7 +356,7 @@ fn values_are_handed_back_as_they_were_stored_on_the_first_run_too() {
     world.pass(secs(5));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let replayed = world.run(second.handle_of::<Told>("again").result()).expect("result");
+    let replayed = world.run(second.handle_by_id::<Told>("again").result()).expect("result");
     assert_eq!((&fresh, fresh.1, fresh.2), (&replayed, 0, false));
 }
 
@@ -382,7 +382,7 @@ fn recorded_steps_that_the_code_no_longer_asks_for_do_not_fail_it() {
     world.pass(secs(2));
     world.sim.kill("first");
     let second = world.launch(build("second", 2));
-    assert_eq!(world.run(second.handle_of::<u32>("w").result()).expect("result"), 2);
+    assert_eq!(world.run(second.handle_by_id::<u32>("w").result()).expect("result"), 2);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_replay_runs_the_recorded_winner_alone() {
     world.sim.kill("first");
     // Here another one would win.
     let second = world.launch(raced(&world, &log, "second", [1, 5, 10]));
-    assert_eq!(world.run(second.handle_of::<usize>("w").result()).expect("result"), 1);
+    assert_eq!(world.run(second.handle_by_id::<usize>("w").result()).expect("result"), 1);
     assert_eq!(log.all(), ["a begun", "b begun", "c begun", "b done"]);
 }
 
@@ -90,7 +90,7 @@ fn a_race_that_was_not_recorded_is_run_again() {
     world.pass(secs(10));
     world.sim.kill("first");
     let second = world.launch(raced(&world, &log, "second", [1, 5, 10]));
-    assert_eq!(world.run(second.handle_of::<usize>("w").result()).expect("result"), 0);
+    assert_eq!(world.run(second.handle_by_id::<usize>("w").result()).expect("result"), 0);
     assert_eq!(world.step_names("w"), ["a", "DBOS.selectStep", "DBOS.sleep"]);
 }
 
@@ -123,7 +123,7 @@ fn a_sleep_in_a_race_is_a_limit_that_holds_through_restarts() {
     assert_eq!(world.step_names("w"), ["DBOS.sleep", "DBOS.selectStep", "DBOS.sleep"]);
     world.sim.kill("second");
     let third = world.launch(build("third"));
-    assert_eq!(world.run(third.handle_of::<usize>("w").result()).expect("result"), 1);
+    assert_eq!(world.run(third.handle_by_id::<usize>("w").result()).expect("result"), 1);
     assert_eq!((world.seconds(), log.count("dropped")), (80, 2));
     drop(second);
 }
@@ -156,7 +156,7 @@ fn an_error_can_win_and_is_replayed() {
     assert_eq!(names, ["wait", "wait", "DBOS.getResult", "DBOS.selectStep", "DBOS.sleep"]);
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    assert_eq!(world.run(second.handle_of::<String>("p").result()).expect("result"), "Cancelled PENDING");
+    assert_eq!(world.run(second.handle_by_id::<String>("p").result()).expect("result"), "Cancelled PENDING");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_race_whose_recorded_winner_is_gone_is_set_aside_with_the_reason() {
     world.pass(secs(20));
     world.sim.kill("first");
     let second = world.launch(build("second", 2));
-    let error = world.run(second.handle_of::<usize>("w").result()).expect_err("set aside");
+    let error = world.run(second.handle_by_id::<usize>("w").result()).expect_err("set aside");
     assert_eq!(error.kind(), ErrorKind::Parked);
     let failure = world.failure("w");
     assert_eq!(failure["name"], "Mismatch");

@@ -49,7 +49,7 @@ fn a_crash_at_any_poll_repeats_no_recorded_step_and_loses_none() {
         let recorded = world.step_names("w");
         let by_child = if world.find("w-6").is_some() { world.step_names("w-6") } else { Vec::new() };
         let second = world.launch(long(&world, &log, "second"));
-        assert_eq!(world.run(second.handle_of::<u32>("w").result()).expect("result"), 7, "after {polls} polls");
+        assert_eq!(world.run(second.handle_by_id::<u32>("w").result()).expect("result"), 7, "after {polls} polls");
         for name in ["one", "two", "three", "child"] {
             let stored = if name == "child" { &by_child } else { &recorded };
             let (times, stored) = (log.count(name), stored.iter().any(|other| other == name));
@@ -91,7 +91,7 @@ fn a_recovered_row_comes_back_through_its_queue_or_the_internal_one() {
     assert_eq!(queue("direct").as_deref(), Some("_dbos_internal_queue"));
     let second = world.launch(build("second"));
     for id in ["queued", "direct"] {
-        world.run(second.handle_of::<()>(id).result()).expect("result");
+        world.run(second.handle_by_id::<()>(id).result()).expect("result");
         assert_eq!(world.row(id).attempts, 2);
     }
     drop(other);
@@ -130,7 +130,7 @@ fn limits_of_a_process_hold_while_it_takes_over_the_work_of_another() {
     world.pass(secs(4));
     world.sim.kill("first");
     for n in 0..12 {
-        world.run(second.handle_of::<()>(format!("w{n}")).result()).expect("result");
+        world.run(second.handle_by_id::<()>(format!("w{n}")).result()).expect("result");
     }
     let peaks: Vec<i32> = most.lock().expect("no panic").values().map(|(_, peak)| *peak).collect();
     assert_eq!(peaks, [2, 2]);
@@ -154,11 +154,11 @@ fn what_a_process_does_not_know_is_left_and_the_rest_recovers() {
     world.pass(secs(1));
     world.sim.kill("first");
     let second = world.launch(world.builder("second").function("known", wait()));
-    world.run(second.handle_of::<()>("known").result()).expect("result");
+    world.run(second.handle_by_id::<()>("known").result()).expect("result");
     world.pass(secs(60));
     assert_eq!((world.status("unknown"), world.row("unknown").attempts), (Status::Enqueued, 1));
     let third = world.launch(world.builder("third").function("unknown", wait()));
-    world.run(third.handle_of::<()>("unknown").result()).expect("result");
+    world.run(third.handle_by_id::<()>("unknown").result()).expect("result");
     drop(second);
 }
 
@@ -180,7 +180,7 @@ fn processes_of_one_name_leave_each_others_live_work_alone() {
     world.run(first.start(call::<()>("wait")).id("w")).expect("start");
     let second = world.launch(build("second"));
     assert_ne!(first.executor_id(), second.executor_id());
-    world.run(second.handle_of::<()>("w").result()).expect("result");
+    world.run(second.handle_by_id::<()>("w").result()).expect("result");
     assert_eq!((log.count("begun"), world.row("w").attempts), (1, 1));
 }
 
@@ -239,7 +239,7 @@ fn a_late_owner_writes_nothing_whatever_its_next_call_is_and_goes_on_under_a_new
         assert_eq!(log.count(&format!("first {next}")), usize::from(next == "end"), "{next}: it went on");
         assert_eq!(world.run(handle.result()).expect("result"), "second", "{next}");
         assert_eq!(log.count("other"), if next == "start" { 2 } else { 1 });
-        assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("it stands"), "second");
+        assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("it stands"), "second");
         assert_ne!(first.executor_id(), before, "its lease was lost");
         let again = world.run(first.start(call::<String>("work").arg("end").arg(0)).id("again")).expect("start");
         assert_eq!(world.run(again.result()).expect("result"), "first");
@@ -270,11 +270,11 @@ fn a_version_is_continued_by_its_own_and_the_default_by_every_build() {
     world.sim.kill("free");
     let new = world.launch(build("new", Some("v2")));
     let build_of_today = world.launch(build("today", None));
-    world.run(build_of_today.handle_of::<()>("free").result()).expect("result");
+    world.run(build_of_today.handle_by_id::<()>("free").result()).expect("result");
     world.pass(secs(60));
     assert_eq!(world.status("pinned"), Status::Enqueued);
     let old = world.launch(build("old again", Some("v1")));
-    world.run(old.handle_of::<()>("pinned").result()).expect("result");
+    world.run(old.handle_by_id::<()>("pinned").result()).expect("result");
     drop(new);
 }
 
@@ -306,7 +306,7 @@ fn steps_that_do_not_fit_into_a_claim_are_read_before_the_body_begins() {
     world.until("recorded", || world.steps("w").len() == 41);
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    assert_eq!(world.run(second.handle_of::<usize>("w").result()).expect("result"), 40 * 200_000 + 780);
+    assert_eq!(world.run(second.handle_by_id::<usize>("w").result()).expect("result"), 40 * 200_000 + 780);
     assert_eq!(log.count("big"), 40);
 }
 
@@ -357,7 +357,7 @@ fn many_workflows_end_well_while_hints_are_lost_and_processes_die() {
             world.pass(secs(11));
         }
         for n in 0..20 {
-            assert_eq!(world.run(engine.handle_of::<u32>(format!("w{n}")).result()).expect("result"), 7);
+            assert_eq!(world.run(engine.handle_by_id::<u32>(format!("w{n}")).result()).expect("result"), 7);
         }
         world.memory.check_invariants().expect("the store is sound");
         assert!(world.sim.panics().is_empty());
@@ -412,9 +412,9 @@ fn a_process_serves_queues_that_come_later_narrows_them_if_told_and_always_the_i
     world.run(narrow.shutdown(secs(1))).expect("shutdown");
     let start = foreign.start(call::<()>("work")).id("left").queue("late");
     world.run(start).expect("start");
-    world.run(none.handle_of::<()>("late0").cancel()).expect("cancel");
+    world.run(none.handle_by_id::<()>("late0").cancel()).expect("cancel");
     world.run(none.start(call::<()>("work")).id("direct").queue("unregistered")).expect("start");
     world.run(none.resume("direct")).expect("resume");
-    world.run(none.handle_of::<()>("direct").result()).expect("the internal queue is served");
+    world.run(none.handle_by_id::<()>("direct").result()).expect("the internal queue is served");
     assert_eq!((world.status("left"), log.count("none direct")), (Status::Enqueued, 1));
 }

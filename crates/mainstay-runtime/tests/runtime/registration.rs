@@ -112,7 +112,7 @@ fn a_workflow_without_parameters_runs_without_an_input() {
         let mut submit = Submit::new(id, "work", id, Place::queue("jobs")).app("shop").codec("portable_json");
         submit.input = input.map(Into::into);
         assert!(world.run(world.memory.submit(submit)).expect("a reply").is_done());
-        assert_eq!(world.run(engine.handle_of::<u8>(id).result()).expect(id), 7);
+        assert_eq!(world.run(engine.handle_by_id::<u8>(id).result()).expect(id), 7);
     }
 }
 
@@ -175,7 +175,7 @@ fn an_applications_error_keeps_its_fields_on_the_first_run_in_a_replay_and_in_th
     world.sim.kill("first");
     let second = world.launch(build("second"));
     let typed = world.run(second.start(call::<()>("typed"))).expect("start");
-    for handle in [second.handle_of::<()>("w"), typed] {
+    for handle in [second.handle_by_id::<()>("w"), typed] {
         let error = world.run(handle.result()).expect_err("declined");
         assert_eq!((error.kind(), error.name(), error.message()), (ErrorKind::App, "Declined", "card x-1 declined"));
         assert_eq!(error.decode::<Declined>(), Some(declined()));

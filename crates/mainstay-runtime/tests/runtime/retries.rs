@@ -294,7 +294,7 @@ fn a_remote_cancellation_ends_a_step_that_runs_or_waits_for_its_next_attempt() {
         world.run(engine.start(call::<()>("work")).id("w")).expect("start");
         world.pass(secs(5));
         let other = world.launch(world.builder("other"));
-        world.run(other.handle_of::<()>("w").cancel()).expect("cancel");
+        world.run(other.handle_by_id::<()>("w").cancel()).expect("cancel");
         world.pass(secs(1));
         assert_eq!(log.all(), if waits { vec!["begun"] } else { vec!["begun", "dropped"] });
         assert_eq!((world.steps("w").len(), engine.stats().running), (0, 0));
@@ -324,6 +324,6 @@ fn a_crash_between_attempts_begins_again_at_the_first() {
     world.pass(secs(150));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    world.run(second.handle_of::<()>("w").result()).expect_err("down");
+    world.run(second.handle_by_id::<()>("w").result()).expect_err("down");
     assert_eq!(log.all(), ["1 w-0", "2 w-0", "1 w-0", "2 w-0", "3 w-0"]);
 }

@@ -162,7 +162,7 @@ fn a_typed_error_reaches_every_handle_with_its_fields() {
     let web = world.launch(world.builder("web").function("fails", fails));
     let other = world.launch(world.builder("other"));
     let local = world.run(web.start(call::<()>("fails")).id("w")).expect("start");
-    for result in [local.result(), other.handle_of::<()>("w").result()] {
+    for result in [local.result(), other.handle_by_id::<()>("w").result()] {
         let error = world.run(result).expect_err("declined");
         assert_eq!((error.kind(), error.name(), error.message()), (ErrorKind::App, "Declined", "no"));
         assert_eq!(error.decode::<BTreeMap<String, u32>>(), Some(BTreeMap::from([("cents".to_owned(), 7)])));
@@ -266,13 +266,13 @@ fn a_child_cancelled_between_two_steps_is_an_error_that_its_parent_records() {
     world.run(first.start(call::<bool>("parent")).id("parent")).expect("start");
     // Off the hub's own look at what runs, so that the write of a step hears of it.
     world.pass(std::time::Duration::from_millis(6_200));
-    world.run(world.launch(world.builder("other")).handle_of::<()>("child").cancel()).expect("cancel");
+    world.run(world.launch(world.builder("other")).handle_by_id::<()>("child").cancel()).expect("cancel");
     world.pass(secs(3));
     assert_eq!((world.status("child"), world.steps("child").len()), (Status::Cancelled, 6));
     assert_eq!(world.step_names("parent"), ["child", "DBOS.getResult", "DBOS.sleep"]);
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    assert!(world.run(second.handle_of::<bool>("parent").result()).expect("result"));
+    assert!(world.run(second.handle_by_id::<bool>("parent").result()).expect("result"));
     assert_eq!(world.steps("parent").len(), 3);
 }
 

@@ -36,7 +36,7 @@ fn a_start_is_replayed_as_recorded_by_a_process_that_does_not_know_the_child() {
     world.pass(secs(2));
     world.sim.kill("first");
     let second = world.launch(parent_of(&world, &log, "second", false));
-    assert_eq!(world.run(second.handle_of::<u32>("p").result()).expect("result"), 7);
+    assert_eq!(world.run(second.handle_by_id::<u32>("p").result()).expect("result"), 7);
     assert_eq!(log.all(), ["started", "started"]);
     assert_eq!(world.step_names("p"), ["child", "good", "DBOS.sleep", "DBOS.getResult"]);
 }
@@ -51,7 +51,7 @@ fn a_refused_start_is_recorded_and_replayed_by_a_process_that_knows_the_child() 
     assert_eq!(world.step_names("p"), ["child", "bad", "DBOS.sleep"]);
     world.sim.kill("first");
     let second = world.launch(parent_of(&world, &log, "second", true));
-    assert_eq!(world.run(second.handle_of::<u32>("p").result()).expect("result"), 1);
+    assert_eq!(world.run(second.handle_by_id::<u32>("p").result()).expect("result"), 1);
     assert_eq!(log.all(), ["refused", "refused"]);
     assert!(world.find("p-0").is_none());
 }
@@ -101,7 +101,7 @@ fn a_child_of_a_siblings_id_and_another_function_is_a_conflict_that_is_recorded(
     world.sim.kill("first");
     world.delete("sibling");
     let second = world.launch(build("second"));
-    world.run(second.handle_of::<()>("w").result()).expect("result");
+    world.run(second.handle_by_id::<()>("w").result()).expect("result");
     assert_eq!(log.all(), ["Conflict", "Conflict"]);
 }
 

@@ -41,7 +41,7 @@ fn a_recorded_value_or_error_is_replayed_without_its_body() {
     world.pass(secs(2));
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    let result = world.run(second.handle_of::<(u32, String, bool)>("w").result()).expect("result");
+    let result = world.run(second.handle_by_id::<(u32, String, bool)>("w").result()).expect("result");
     assert_eq!(result, (5, "ParseIntError".to_owned(), true));
     assert_eq!(log.all(), ["value", "error"]);
 }
@@ -63,7 +63,7 @@ fn a_renamed_step_sets_its_workflow_aside_and_names_both() {
     world.pass(secs(2));
     world.sim.kill("first");
     let second = world.launch(build("second", "new"));
-    assert_eq!(world.run(second.handle_of::<()>("w").result()).expect_err("set aside").kind(), ErrorKind::Parked);
+    assert_eq!(world.run(second.handle_by_id::<()>("w").result()).expect_err("set aside").kind(), ErrorKind::Parked);
     let failure = world.failure("w");
     let message = failure["message"].as_str().expect("a text");
     assert!(message.contains("\"old\"") && message.contains("\"new\"") && message.contains("position 0"), "{message}");
@@ -113,7 +113,7 @@ fn joined_calls_replay_the_same_whatever_the_order_of_their_polls_and_ends() {
         parts += usize::from(done > 0 && done < 7);
         world.sim.kill("first");
         let second = world.launch(joined(&world, &log, "second", seed + 3));
-        let values = world.run(second.handle_of::<Vec<usize>>("w").result()).expect("result");
+        let values = world.run(second.handle_by_id::<Vec<usize>>("w").result()).expect("result");
         assert_eq!(values, [0, 10, 20, 30, 40, 50]);
         let rows: Vec<_> = world.steps("w").iter().map(|row| (row.position.0, row.name.to_string())).collect();
         let mut expected: Vec<_> = (0..6).map(|n| (n, format!("step {n}"))).collect();
@@ -290,7 +290,7 @@ fn a_call_that_the_body_made_is_its_own_wherever_it_is_awaited() {
     assert_eq!(world.step_names("w"), ["first", "second", "DBOS.sleep"]);
     world.sim.kill("first");
     let second = world.launch(build("second"));
-    assert_eq!(world.run(second.handle_of::<(u32, u32)>("w").result()).expect("result"), (2, 1));
+    assert_eq!(world.run(second.handle_by_id::<(u32, u32)>("w").result()).expect("result"), (2, 1));
     assert_eq!(log.all(), ["in it", "first"]);
 }
 

@@ -23,7 +23,7 @@ fn a_sleep_does_not_begin_again_after_a_crash() {
     world.pass(secs(50));
     world.sim.kill("first");
     let second = world.launch(world.builder("second").function("wait", wait()));
-    world.run(second.handle_of::<()>("w").result()).expect("it wakes");
+    world.run(second.handle_by_id::<()>("w").result()).expect("it wakes");
     assert_eq!(world.seconds(), 100);
     assert_eq!(world.step_names("w"), ["DBOS.sleep"]);
 }
@@ -47,7 +47,7 @@ fn a_moment_of_waking_that_passed_while_nobody_lived_is_over_at_once() {
     world.pass(secs(1_000));
     let before = world.elapsed();
     let second = world.launch(world.builder("second").function("wait", wait()));
-    world.run(second.handle_of::<()>("w").result()).expect("it wakes");
+    world.run(second.handle_by_id::<()>("w").result()).expect("it wakes");
     assert!(world.elapsed() - before < secs(2), "{:?}", world.elapsed() - before);
 }
 
@@ -175,7 +175,7 @@ fn branches_replay_whatever_the_order_in_which_they_are_polled() {
         world.sim.kill("first");
         let recorded = world.step_names("w");
         let second = world.launch(build("second", true));
-        assert_eq!(world.run(second.handle_of::<String>("w").result()).expect("result"), "abc");
+        assert_eq!(world.run(second.handle_by_id::<String>("w").result()).expect("result"), "abc");
         assert_eq!(world.steps("w").len(), 12);
         assert!(recorded.iter().all(|name| log.count(name) == 1), "{recorded:?} {:?}", log.all());
         for (block, name) in ["a", "b", "c"].into_iter().enumerate() {

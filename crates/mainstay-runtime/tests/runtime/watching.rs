@@ -31,8 +31,8 @@ fn a_row_that_cannot_be_read_holds_up_no_other_wait() {
     }
     let mended = world.memory.damage_standing("bad");
     let ((), lines) = logged(|| {
-        let handles = ["a", "z"].map(|id| watcher.handle_of::<u32>(id));
-        let bad = watcher.handle_of::<u32>("bad");
+        let handles = ["a", "z"].map(|id| watcher.handle_by_id::<u32>(id));
+        let bad = watcher.handle_by_id::<u32>("bad");
         let waits = async {
             let all = futures_util::future::join(handles[0].result().into_future(), handles[1].result().into_future());
             let bad = bad.result().timeout(secs(300));
@@ -44,7 +44,7 @@ fn a_row_that_cannot_be_read_holds_up_no_other_wait() {
     });
     assert_eq!(count(&lines, Level::WARN, "cannot be read"), 1, "{lines:?}");
     drop(mended);
-    assert_eq!(world.run(watcher.handle_of::<u32>("bad").result()).expect("mended"), 7);
+    assert_eq!(world.run(watcher.handle_by_id::<u32>("bad").result()).expect("mended"), 7);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_row_that_cannot_be_read_hides_no_cancellation_of_another() {
     world.pass(secs(1));
     let _damaged = world.memory.damage_standing("bad");
     for id in ["a", "z"] {
-        world.run(engine.handle_of::<()>(id).cancel()).expect("cancel");
+        world.run(engine.handle_by_id::<()>(id).cancel()).expect("cancel");
     }
     world.pass(secs(10));
     assert_eq!(log.count("dropped"), 2);
@@ -138,7 +138,7 @@ fn a_body_whose_row_was_taken_up_by_another_process_is_stopped_without_a_hint() 
         let second = world.launch(build("second"));
         let mut moved = false;
         for _ in 0..20 {
-            world.run(second.handle_of::<u32>("w").cancel()).expect("cancel");
+            world.run(second.handle_by_id::<u32>("w").cancel()).expect("cancel");
             world.run(second.resume("w")).expect("resume");
             world.until("it runs again", || world.status("w") == Status::Pending);
             let owner = world.row("w").executor.expect("an owner");
@@ -247,8 +247,8 @@ fn a_limit_that_passed_unwatched_does_not_hide_an_end_that_came_in_time() {
     world.pass(secs(100));
     assert_eq!(world.status("p-0"), Status::Success);
     let second = world.launch(build("second"));
-    assert_eq!(world.run(second.handle_of::<u32>("p").result()).expect("it ended in time"), 7);
-    let nothing = |id: &str| world.run(other.handle_of::<u32>(id).result().timeout(Duration::ZERO));
+    assert_eq!(world.run(second.handle_by_id::<u32>("p").result()).expect("it ended in time"), 7);
+    let nothing = |id: &str| world.run(other.handle_by_id::<u32>(id).result().timeout(Duration::ZERO));
     assert_eq!(nothing("p-0").expect("it has ended"), 7);
     assert_eq!(nothing("unknown").expect_err("there is none").kind(), ErrorKind::NotFound);
 }
@@ -287,7 +287,7 @@ fn a_body_does_not_wait_for_its_own_end() {
     let lent: Arc<OnceLock<Engine>> = Arc::default();
     let own = body!(
         [lent] | ctx | {
-            let own: Handle<u32> = lent.get().expect("an engine").handle_of(ctx.workflow_id().clone());
+            let own: Handle<u32> = lent.get().expect("an engine").handle_by_id(ctx.workflow_id().clone());
             let in_body = own.result().await.expect_err("its own").kind();
             let in_step = ctx.step("inside", || async {
                 own.result().await.map(|_| "a result".to_owned()).or_else(|error| Ok(format!("{:?}", error.kind())))
@@ -300,7 +300,7 @@ fn a_body_does_not_wait_for_its_own_end() {
     world.run(engine.start(call::<(bool, String)>("own")).id("w")).expect("start");
     world.pass(secs(10));
     assert_eq!(world.status("w"), Status::Success, "it waits for itself");
-    let handle = engine.handle_of::<(bool, String)>("w");
+    let handle = engine.handle_by_id::<(bool, String)>("w");
     assert_eq!(world.run(handle.result()).expect("result"), (true, "Refused".to_owned()));
 }
 

@@ -248,7 +248,7 @@ impl Run<'_> {
     }
 
     async fn result(&self, id: &str) -> Result<Report, String> {
-        self.engine.handle_of::<Report>(id).result().await.map_err(|error| error.message().to_owned())
+        self.engine.handle_by_id::<Report>(id).result().await.map_err(|error| error.message().to_owned())
     }
 
     /// The summary on the disk, if it is the one that the run has written.

@@ -314,7 +314,7 @@ impl Main {
                 Err(error) => return self.probe.ledger.violation(format!("the root cannot be started: {error:?}")),
             }
         }
-        let handle = engine.handle_of::<body::Lines>(ROOT);
+        let handle = engine.handle_by_id::<body::Lines>(ROOT);
         loop {
             let told = match handle.result().await {
                 Err(error) if error.kind() == ErrorKind::NotFound => {

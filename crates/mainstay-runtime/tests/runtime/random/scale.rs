@@ -139,7 +139,7 @@ fn random_programs_two_thousand_foreign_workflows_are_awaited_by_few_reads() {
     let started = crowd.sim.block_on(join_all((0..AWAITED).map(start)));
     assert!(started.iter().all(Result::is_ok));
     let before = calls.of("workflow_standing");
-    let handles: Vec<_> = (0..AWAITED).map(|number| web.handle_of::<u64>(format!("nap-{number:04}"))).collect();
+    let handles: Vec<_> = (0..AWAITED).map(|number| web.handle_by_id::<u64>(format!("nap-{number:04}"))).collect();
     let waits = join_all(handles.iter().map(|handle| handle.result().into_future()));
     let (results, took) = crowd.time(waits);
     assert!(results.into_iter().map(|result| result.expect("a result")).eq(0..AWAITED));
