@@ -116,6 +116,11 @@ impl Session {
         self.run(asks, true, false).await
     }
 
+    /// Goes on with a transaction that was begun, in one trip. The first failure undoes it.
+    pub(crate) async fn go_on(&mut self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
+        self.run(asks, false, false).await
+    }
+
     /// Ends a transaction with statements, in one trip.
     pub(crate) async fn finish(&mut self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
         self.run(asks, false, true).await

@@ -1,0 +1,196 @@
+//! Units: judged, written and answered, many of them in one transaction.
+
+mod alone;
+mod batch;
+mod columns;
+mod groups;
+mod moves;
+mod submits;
+mod texts;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use mainstay_store::{Committed, ErrorKind, Result, Store, StoreError, Timestamp, Unit, UnitReply, Wakeup, WriteStore};
+
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::store::Postgres;
+use groups::Group;
+#[allow(unused_imports, reason = "the test of the plans is being put together")]
+pub(crate) use texts::ALL;
+
+const OP: &str = "commit";
+
+/// Most times that a transaction is begun anew because a row that it lost to has vanished, or a family has grown: each
+/// time another process has moved in between.
+const MOST_TRIES: u32 = 8;
+
+/// What became of a unit, before it is known to be of which method.
+type Reply = std::result::Result<UnitReply, Fault>;
+
+/// A transaction that has committed.
+struct Done {
+    now: Timestamp,
+    /// Answers, by the place of the unit in the batch.
+    replies: Vec<(usize, Reply)>,
+    hints: Vec<Wakeup>,
+}
+
+/// A batch on its way.
+struct Work {
+    units: Vec<Unit>,
+    /// The parameters of every statement.
+    now: Option<i64>,
+    system: String,
+    /// About what time it is.
+    about: Timestamp,
+    progress: Mutex<Progress>,
+}
+
+/// What is done of a batch. It is kept outside the call, which runs again from here when the schema has changed under it.
+struct Progress {
+    waiting: VecDeque<Group>,
+    tries: u32,
+    now: Option<Timestamp>,
+    replies: Vec<Option<Result<UnitReply>>>,
+    hints: Vec<Wakeup>,
+}
+
+#[async_trait]
+impl WriteStore for Postgres {
+    async fn commit(&self, units: &[Unit]) -> Result<Committed> {
+        let work = Arc::new(Work::new(self, units));
+        let shared = work.clone();
+        let done = self
+            .call(OP, move |session| {
+                let work = shared.clone();
+                Box::pin(async move { work.run(session).await })
+            })
+            .await;
+        let mut progress = work.progress();
+        // What has committed is told, whatever became of the rest.
+        self.publish(std::mem::take(&mut progress.hints));
+        done?;
+        let now = progress.now.ok_or_else(|| StoreError::new(ErrorKind::Bug, OP))?;
+        let replies = progress.replies.drain(..);
+        let missing = || Err(StoreError::new(ErrorKind::Bug, OP).with_source("a unit was not answered"));
+        Ok(Committed::new(now, replies.map(|reply| reply.unwrap_or_else(missing)).collect()))
+    }
+}
+
+impl Work {
+    fn new(store: &Postgres, units: &[Unit]) -> Self {
+        let bounds = store.bounds();
+        let check = |unit: &Unit| unit.check(&bounds).err().map(|field| Err(StoreError::field_error(OP, field)));
+        let replies: Vec<Option<Result<UnitReply>>> = units.iter().map(check).collect();
+        let waiting = groups::groups(units, |at| replies.get(at).is_some_and(Option::is_none)).into();
+        let now = store.now();
+        let about = now.map_or_else(|| store.env().now(), Timestamp::from_millis);
+        let progress = Progress { waiting, tries: 0, now: None, replies, hints: Vec::new() };
+        let system = store.system().to_owned();
+        Self { units: units.to_vec(), now, system, about, progress: Mutex::new(progress) }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn run(&self, session: &mut Session) -> std::result::Result<(), Fault> {
+        loop {
+            let next = self.progress().waiting.front().cloned();
+            let done = match &next {
+                None => break,
+                Some(Group::Together(places)) => batch::commit(session, self, places).await,
+                Some(Group::Alone(place)) => alone::commit(session, self, *place).await,
+            };
+            match done {
+                Ok(done) => self.progress().commit(done),
+                Err(fault) => self.progress().fail(fault)?,
+            }
+        }
+        if self.progress().now.is_none() {
+            let clock = batch::commit(session, self, &[]).await?;
+            self.progress().now = Some(clock.now);
+        }
+        Ok(())
+    }
+}
+
+impl Progress {
+    /// The first transaction has committed.
+    fn commit(&mut self, done: Done) {
+        self.waiting.pop_front();
+        self.tries = 0;
+        self.now = Some(done.now);
+        self.hints.extend(done.hints);
+        for (place, reply) in done.replies {
+            self.answer(place, reply);
+        }
+    }
+
+    fn answer(&mut self, place: usize, reply: Reply) {
+        if let Some(slot) = self.replies.get_mut(place) {
+            *slot = Some(reply.map_err(|fault| fault.of(OP)));
+        }
+    }
+
+    /// The first transaction has failed, and nothing of it is written: it is begun anew, or in halves until the unit is
+    /// found that no server takes, or the failure is that of the whole call.
+    fn fail(&mut self, fault: Fault) -> std::result::Result<(), Fault> {
+        if is_overtaken(&fault) && self.tries < MOST_TRIES {
+            self.tries += 1;
+            return Ok(());
+        }
+        if is_overtaken(&fault) {
+            return Err(Fault::Store(ErrorKind::Contended, "rows kept coming and going".into()));
+        }
+        // What cannot be read of a batch is found after its commit, and is then told of its unit alone.
+        let alone = matches!(self.waiting.front(), Some(Group::Alone(_)));
+        if !(is_of_a_unit(&fault) || alone && matches!(fault, Fault::Unreadable(_))) {
+            return Err(fault);
+        }
+        self.tries = 0;
+        match self.waiting.pop_front() {
+            Some(Group::Together(mut places)) if places.len() > 1 => {
+                let second = places.split_off(places.len() / 2);
+                self.waiting.push_front(Group::Together(second));
+                self.waiting.push_front(Group::Together(places));
+            }
+            Some(Group::Together(places)) => {
+                if let Some(place) = places.first() {
+                    self.answer(*place, Err(fault));
+                }
+            }
+            Some(Group::Alone(place)) => self.answer(place, Err(fault)),
+            None => return Err(fault),
+        }
+        Ok(())
+    }
+}
+
+/// Whether another process has moved between two looks, and another try may see what it did.
+fn is_overtaken(fault: &Fault) -> bool {
+    fault.postgres().and_then(tokio_postgres::Error::code).is_some_and(|code| code.code() == OVERTAKEN)
+        || matches!(fault, Fault::Store(ErrorKind::Contended, _))
+}
+
+/// Division by zero: how the judge of submits says so.
+const OVERTAKEN: &str = "22012";
+
+/// Whether a failure is that of a value that some unit holds, and would come back with it: class 22 (data), 54 (a limit of
+/// the server) or 23 (a constraint), but for what others may have written meanwhile.
+fn is_of_a_unit(fault: &Fault) -> bool {
+    let code = fault.postgres().and_then(tokio_postgres::Error::code).map(tokio_postgres::error::SqlState::code);
+    code.is_some_and(|code| match code.get(..2) {
+        Some("22" | "54") => true,
+        Some("23") => !matches!(code, "23503" | "23505"),
+        _ => false,
+    })
+}
+
+/// A place as it is sent.
+fn ordinal(place: usize) -> i32 {
+    i32::try_from(place).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,9 @@
+-- Workflows with all their descendants. A walk down the index of parents, a row of which is named by its parent alone.
+-- params: ids text[]
+WITH RECURSIVE f AS (
+    SELECT i.id FROM unnest($1) AS i (id)
+    UNION
+    SELECT c.workflow_uuid FROM f CROSS JOIN LATERAL (
+        SELECT w.workflow_uuid FROM {s}.workflow_status w WHERE w.parent_workflow_id = f.id OFFSET 0) c
+)
+SELECT f.id FROM f
