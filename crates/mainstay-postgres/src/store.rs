@@ -177,7 +177,13 @@ impl Inner {
         let wakeups = Wakeups::new();
         let hints = Hints::start(Line::new(&env, &tasks, connector.clone(), &schema, config.is_pooled()), &wakeups);
         let pool = Pool::new(connector, &config, &env, shared);
-        Ok(Self { env, tasks, config, schema, pool, time: Time::new(clock), wakeups, hints, fronts: Fronts::default() })
+        let (time, fronts) = (Time::new(clock), Fronts::default());
+        let inner = Self { env, tasks, config, schema, pool, time, wakeups, hints, fronts };
+        if inner.time.now().is_some() {
+            let held = inner.perform(|_| Box::pin(async { Ok(()) })).await;
+            held.map_err(|fault| fault.of(OP))?;
+        }
+        Ok(inner)
     }
 
     async fn perform<T>(
@@ -193,7 +199,13 @@ impl Inner {
                 let seconds = limit.as_secs();
                 return Err(Fault::Store(ErrorKind::Timeout, format!("no answer of the server in {seconds} s")));
             };
-            let Err(fault) = done else { return done };
+            let fault = match done {
+                Err(fault) => fault,
+                Ok(done) => {
+                    self.time.hold(&mut session).await?;
+                    return Ok(done);
+                }
+            };
             let Some(met) = fault.postgres().filter(|error| again && error::is_undefined(error)) else {
                 return Err(fault);
             };

@@ -148,10 +148,11 @@ impl Texts {
         out
     }
 
-    /// What the text of a fence is compared with. Without a column for the owner's token it is what no two runs of a row share.
+    /// What the text of a fence is compared with: the owner's token and what no two runs of a row share, for a token may be
+    /// used twice. Without a column for the token it is the latter alone.
     fn fence(&self, row: &str) -> String {
         if self.layout.owner {
-            format!("{row}.owner_xid")
+            format!("({row}.owner_xid || '/' || {row}.started_at_epoch_ms)")
         } else {
             format!("concat_ws('/', {row}.started_at_epoch_ms, {row}.recovery_attempts, {row}.executor_id)")
         }
@@ -187,7 +188,20 @@ macro_rules! parts {
     };
 }
 
-parts!["part_now"];
+parts![
+    "part_columns",
+    "part_ended",
+    "part_flip",
+    "part_gate",
+    "part_newest",
+    "part_now",
+    "part_park",
+    "part_pick",
+    "part_queue",
+    "part_rooms",
+    "part_rows",
+    "part_starts",
+];
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +225,7 @@ mod tests {
     fn a_statement_is_rendered_for_what_the_database_has() {
         static TEXT: Text = SAMPLE;
         let split = texts(true).get(&TEXT);
-        assert_eq!(split.sql, "SELECT w.owner_xid, w.creator_xid, '{}'\nFROM \"a\"\"b\".a");
+        assert_eq!(split.sql, "SELECT (w.owner_xid || '/' || w.started_at_epoch_ms), w.creator_xid, '{}'\nFROM \"a\"\"b\".a");
         assert_eq!(split.types, [Type::INT8, Type::TEXT_ARRAY]);
         let inline = texts(false).get(&TEXT);
         let fence = "concat_ws('/', w.started_at_epoch_ms, w.recovery_attempts, w.executor_id)";

@@ -4,11 +4,11 @@
 //! was found for, while unversioned rows are to it what they were.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mainstay_env::Monotonic;
-use mainstay_store::{AppName, Limits, QueueName, Registered, VersionName};
+use mainstay_store::{AppName, Limits, QueueName, Registered, Token, VersionName};
 
 /// A claim that takes longer may have met a stretch of rows that nobody takes any more. Source: record 0003, where a claim
 /// of 64 takes 8 ms and one that reads 100,000 such rows 37 ms.
@@ -74,16 +74,32 @@ struct Front {
     looks: Looks,
 }
 
+/// Claims of one token go one after another.
+pub(crate) type Turn = tokio::sync::Mutex<()>;
+
 /// The queues of a handle.
 #[derive(Debug, Default)]
 pub(crate) struct Fronts {
     queues: Mutex<BTreeMap<QueueName, Front>>,
     trimmed: Mutex<Option<Monotonic>>,
+    turns: Mutex<BTreeMap<Token, Weak<Turn>>>,
 }
 
 impl Fronts {
     fn all(&self) -> MutexGuard<'_, BTreeMap<QueueName, Front>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turns of a token. Those of claims that are over are forgotten.
+    pub(crate) fn turn(&self, token: &Token) -> Arc<Turn> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        if let Some(turn) = turns.get(token).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::<Turn>::default();
+        turns.insert(token.clone(), Arc::downgrade(&turn));
+        turn
     }
 
     /// Whether old notes of claims are to be removed now: they were not within `pause`.

@@ -48,18 +48,18 @@ async fn refence(store: &Postgres, wanted: &Arc<Wanted>, rows: &mut [ClaimedRow]
     let ids: Vec<String> = rows.iter().map(|row| row.row.id.as_str().to_owned()).collect();
     let fences: Vec<String> = rows.iter().map(|row| row.fence.raw().to_owned()).collect();
     let asked = Arc::new((ids, fences, wanted.request.token.as_str().to_owned()));
-    let fenced: Vec<WorkflowId> = store
+    let mut fenced: BTreeMap<WorkflowId, Arc<str>> = store
         .call(OP, move |session: &mut Session| {
             let asked = asked.clone();
             Box::pin(async move {
                 let rows = session.one(&REFENCE, &[&asked.0, &asked.1, &asked.2]).await?;
-                rows.iter().map(|row| text(row, "workflow_uuid")).collect()
+                rows.iter().map(|row| Ok((text(row, "workflow_uuid")?, text(row, "fence")?))).collect()
             })
         })
         .await?;
     for row in rows {
-        if fenced.contains(&row.row.id) {
-            row.fence = Fence::issue(row.row.id.clone(), wanted.request.token.as_str());
+        if let Some(fence) = fenced.remove(&row.row.id) {
+            row.fence = Fence::issue(row.row.id.clone(), fence);
         }
     }
     Ok(())

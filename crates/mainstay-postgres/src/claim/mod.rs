@@ -50,7 +50,9 @@ const PLANS: usize = 8;
 /// Answers a claim.
 pub(crate) async fn run(store: &Postgres, request: Claim) -> Result<Claimed> {
     request.check(&store.bounds()).map_err(|field| StoreError::field_error(OP, field))?;
-    let wanted = Arc::new(Wanted::new(store, request));
+    // A claim whose caller has gone goes on; the same one again finds what it took.
+    let turn = store.fronts().turn(&request.token).lock_owned().await;
+    let wanted = Arc::new(Wanted::new(store, request, turn));
     if wanted.request.repeat
         && let Some(claimed) = repeat(store, &wanted).await?
     {

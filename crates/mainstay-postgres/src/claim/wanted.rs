@@ -1,6 +1,7 @@
 //! A claim's request as the parameters of its statements.
 
 use mainstay_store::{Claim, Outcome};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::claim::fronts::{Asker, Hole, Planned};
 use crate::session::Param;
@@ -18,10 +19,12 @@ pub(crate) struct Wanted {
     caps: Vec<i32>,
     park_error: String,
     hole: (Option<i32>, Option<i64>, Option<bool>),
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl Wanted {
-    pub(crate) fn new(store: &Postgres, request: Claim) -> Self {
+    /// `turn` is kept for as long as any call of the claim runs.
+    pub(crate) fn new(store: &Postgres, request: Claim, turn: OwnedMutexGuard<()>) -> Self {
         let Claim { app, version, names, .. } = &request;
         let asker = Asker { app: app.clone(), version: version.clone(), names: names.clone() };
         let hole = store.fronts().hole(&request.queue, &asker);
@@ -41,6 +44,7 @@ impl Wanted {
             ),
             asker,
             request,
+            _turn: turn,
         }
     }
 

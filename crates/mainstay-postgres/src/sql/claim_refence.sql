@@ -5,4 +5,4 @@ UPDATE {s}.workflow_status w SET owner_xid = $3::text
 FROM unnest($1::text[], $2::text[]) AS a (id, fence)
 WHERE w.workflow_uuid = ANY ($1) AND w.workflow_uuid = a.id AND w.status = 'PENDING'
     AND concat_ws('/', w.started_at_epoch_ms, w.recovery_attempts, w.executor_id) = a.fence
-RETURNING w.workflow_uuid
+RETURNING w.workflow_uuid, {fence w} AS fence
