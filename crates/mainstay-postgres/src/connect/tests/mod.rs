@@ -17,6 +17,7 @@ mod canary;
 mod certificates;
 mod codes;
 mod create;
+mod hostile;
 mod hosts;
 mod matrix;
 
