@@ -237,7 +237,7 @@ fn results_and_errors_of_other_programs_are_read_by_their_label() {
 fn a_body_that_awaits_a_text_it_cannot_read_is_set_aside_until_it_can() {
     let world = World::new(7);
     let parent = body!([] | ctx | { ctx.start(call::<u64>("theirs")).id("child").queue("jobs").await?.result().await });
-    let first = world.launch(world.builder("one").function("parent", parent.clone()).queue(Queue::new("jobs")));
+    let first = world.launch(world.builder("one").function("parent", parent).queue(Queue::new("jobs")));
     foreign(&world, &first, "child", "turned", Outcome::Success("Value:24".into()));
     let start = call::<u64>("parent");
     let waiting = world.run(first.start(start).id("p")).expect("start");
