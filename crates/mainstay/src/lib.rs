@@ -200,9 +200,12 @@
 //! # Features
 //!
 //! `macros`: `#[workflow]` and `#[step]`; without them, implement [`Workflow`] or register a closure by
-//! [`Builder::function`]. `sqlite`: [`open`] with `sqlite:FILE`. Both are on unless switched off.
+//! [`Builder::function`]. `sqlite`: [`open`] with `sqlite:FILE`. `postgres`: [`open`] with `postgres://..`, and the module
+//! `postgres`. All are on unless switched off.
 
 mod open;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 
 /// What [`Engine::executor_id`] gives: the name of the process, `~`, and a part that is new at every launch.
 ///

@@ -33,9 +33,11 @@ pub fn memory() -> Arc<dyn Store> {
     }
 }
 
-/// Opens a store: `sqlite:FILE` (made when it is not there, shared by processes), or `memory:`.
+/// Opens a store: `postgres://USER@HOST/DATABASE` (with what libpq takes), `sqlite:FILE` (made when it is not there, shared by
+/// processes), or `memory:`.
 ///
-/// A SQLite store is the file and those beside it that begin with its name: copy them together, or while no process has it open
+/// A PostgreSQL database and its schema are made and brought up to date as far as the role may; [`postgres`](crate::postgres) has
+/// more ways to open one. A SQLite store is the file and those beside it that begin with its name: copy them together, or while no process has it open
 /// after any SQLite program has folded them in.
 ///
 /// Errors: `Refused` for an address that is none of these, or needs a feature that is switched off; what the store says
@@ -60,13 +62,13 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
     match scheme {
         "memory" if rest.is_empty() || rest == "//" => Ok(Arc::new(Memory::open(env()?, StoreClock::Server))),
         "sqlite" => sqlite(rest.strip_prefix("//").unwrap_or(rest)).await,
-        "postgres" | "postgresql" => Err(refused("store address: there is no PostgreSQL backend in this version yet")),
+        "postgres" | "postgresql" => postgres(url).await,
         _ => Err(unknown()),
     }
 }
 
 fn unknown() -> Error {
-    refused("store address: `sqlite:FILE` or `memory:` is needed")
+    refused("store address: `postgres://..`, `sqlite:FILE` or `memory:` is needed")
 }
 
 #[cfg(feature = "sqlite")]
@@ -92,6 +94,16 @@ async fn sqlite(_: &str) -> Result<Arc<dyn Store>> {
     Err(refused("store address: the feature `sqlite` is switched off"))
 }
 
-fn env() -> Result<Env> {
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str) -> Result<Arc<dyn Store>> {
+    crate::postgres::open(mainstay_postgres::Config::new(url)).await
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &str) -> Result<Arc<dyn Store>> {
+    Err(refused("store address: the feature `postgres` is switched off"))
+}
+
+pub(crate) fn env() -> Result<Env> {
     Env::system(THREAD).map_err(|error| store_error(StoreError::new(ErrorKind::Unavailable, "open").with_source(error)))
 }

@@ -40,7 +40,7 @@ const TABLE: &[Row] = &[
     row(QUEUE, &[STORE, ENV], &[MEMORY]),
     row(RUNTIME, &[QUEUE, STORE, ENV], &[MEMORY, FACADE]),
     row(MACROS, &[], &[FACADE]),
-    row(FACADE, &[RUNTIME, MACROS, SQLITE, MEMORY, STORE, ENV], &[]),
+    row(FACADE, &[RUNTIME, MACROS, POSTGRES, SQLITE, MEMORY, STORE, ENV], &[]),
     row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV, POSTGRES, PGKIT], &[]),
     row("mainstay-custom-store-example", &[FACADE, STORE], &[]),
     row("xtask", &[PGKIT], &[]),
