@@ -1,12 +1,13 @@
 //! What surrounds the process: variables, home, the name of its user. A test brings its own.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Where defaults come from.
 pub(crate) struct Environment {
-    variable: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    variable: Box<Variables>,
     home: Option<PathBuf>,
     user: Option<String>,
 }
@@ -19,8 +20,9 @@ impl Environment {
     }
 
     /// Of these variables alone, with `HOME` and `USER` among them for the rest.
+    #[cfg(test)]
     pub(crate) fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let variables: BTreeMap<String, String> =
+        let variables: std::collections::BTreeMap<String, String> =
             variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let (home, user) = (variables.get("HOME").map(PathBuf::from), variables.get("USER").cloned());
         Self { variable: Box::new(move |name| variables.get(name).cloned()), home, user }

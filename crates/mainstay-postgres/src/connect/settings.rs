@@ -249,5 +249,4 @@ fn ports(given: &Given, hosts: usize) -> Result<Vec<u16>, FieldError> {
 }
 
 #[cfg(test)]
-#[path = "settings_tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use std::process::Command;
 use mainstay_pgkit::{Options, Server};
 use mainstay_store::ErrorKind;
 
-use super::certificates::{Age, Authority, self_signed};
+use super::certificates::{Age, Authority, Pem, self_signed};
 use super::{env, start, url, value};
 
 const IS_ENCRYPTED: &str = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
@@ -159,4 +159,39 @@ fn what_is_wrong_with_files_and_modes_is_said_before_connecting() {
         assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some(field)), "{query}: {error}");
         assert!(!error.to_string().contains(&path("")), "{error}");
     }
+}
+
+/// A self-signed certificate of X.509 version 1, in force until 2126, as `openssl x509 -req` made them before 3.2.
+const VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBJDCBywIUOTWk9tFnDAGRXnRjC+winKuQN1QwCgYIKoZIzj0EAwIwFDESMBAG\n\
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyOTIzNDMyN1oYDzIxMjYxMTA1MjM0MzI3\n\
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC\n\
+AATcL9ujbpMM3z9Xa09+QvSzCrHIUiRMcaxDlxIw+viNvd9mnFeu4dJnZM6EeDDF\n\
+VMa3Dm6teP6JZQpH0bh0sAvIMAoGCCqGSM49BAMCA0gAMEUCIQCBv0+f9eRBVmsi\n\
+A2knbp/cbNg/ifL45Jf1fC/Em4wi0QIgXhaaf0fjZTNsAzES1gSAYd0i4P7H7MIq\n\
+R17J4zGsXoc=\n\
+-----END CERTIFICATE-----\n";
+
+const VERSION_1_KEY: &str = "\
+-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgCSbZxlLInzW4+tEF\n\
+rDWCrDF0KCQ7w8sAdyBbTn3bsZWhRANCAATcL9ujbpMM3z9Xa09+QvSzCrHIUiRM\n\
+caxDlxIw+viNvd9mnFeu4dJnZM6EeDDFVMa3Dm6teP6JZQpH0bh0sAvI\n\
+-----END PRIVATE KEY-----\n";
+
+#[test]
+fn a_certificate_of_version_1_encrypts_but_cannot_be_verified() {
+    let pem = Pem { certificate: VERSION_1.into(), key: VERSION_1_KEY.into() };
+    let folder = Authority::new();
+    folder.write("server.crt", VERSION_1);
+    let Some(server) = start(pem.options()) else { return };
+    let env = env();
+    assert_eq!(
+        value(&env, &url(&server, "postgres", "postgres", "sslmode=require"), IS_ENCRYPTED).expect("connected"),
+        "t"
+    );
+    let root = format!("sslmode=verify-ca&sslrootcert={}", folder.path("server.crt").display());
+    let error = value(&env, &url(&server, "postgres", "postgres", &root), IS_ENCRYPTED).expect_err("not verified");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
 }
