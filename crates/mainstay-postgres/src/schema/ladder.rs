@@ -55,9 +55,10 @@ pub(super) async fn climb(client: &mut Client, schema: &Schema, target: u32, env
         if state.number >= i64::from(target) {
             return Ok(());
         }
-        let mut now = match seen.take().filter(|seen| seen.number == state.number) {
-            Some(same) => same,
-            None => arrived(&climber, &state, env).await?,
+        let mut now = match seen.take() {
+            Some(same) if same.number == state.number => same,
+            Some(_) => Seen::at(&state, env),
+            None => begun(&climber, &state, env).await?,
         };
         let stood = env.monotonic().since(now.since);
         if stood > STANDSTILL {
@@ -69,7 +70,7 @@ pub(super) async fn climb(client: &mut Client, schema: &Schema, target: u32, env
             Ok(Turn::Busy) => race::pause(env).await,
             Err(fault) => {
                 now.failures += 1;
-                if !race::is_race(&fault) || now.failures >= FAILURES {
+                if !(race::is_race(&fault) || is_unverified(&fault)) || now.failures >= FAILURES {
                     return Err(fault);
                 }
                 tracing::debug!(schema = schema.name(), number = state.number, ?fault, "migration met another");
@@ -80,8 +81,14 @@ pub(super) async fn climb(client: &mut Client, schema: &Schema, target: u32, env
     }
 }
 
-/// A number that was not seen before: what it promises must be there, or what follows would be built on sand.
-async fn arrived(climber: &Climber<'_>, state: &State, env: &Env) -> Result<Seen, Fault> {
+impl Seen {
+    fn at(state: &State, env: &Env) -> Self {
+        Self { number: state.number, since: env.monotonic(), failures: 0 }
+    }
+}
+
+/// The number that is found first: what it promises must be there, or what follows would be built on sand.
+async fn begun(climber: &Climber<'_>, state: &State, env: &Env) -> Result<Seen, Fault> {
     if let Some(number) = state.known_number().filter(|number| *number > 0) {
         let found = catalog::read(climber.client, climber.schema).await?;
         // The number may have moved since it was read, and the catalog with it.
@@ -89,7 +96,12 @@ async fn arrived(climber: &Climber<'_>, state: &State, env: &Env) -> Result<Seen
             catalog::judge(&found, number, climber.schema)?;
         }
     }
-    Ok(Seen { number: state.number, since: env.monotonic(), failures: 0 })
+    Ok(Seen::at(state, env))
+}
+
+/// Whether a step has not come to what it should: IF NOT EXISTS passes over an index that another drops as unfinished.
+fn is_unverified(fault: &Fault) -> bool {
+    matches!(fault, Fault::Store(ErrorKind::Corrupt, _))
 }
 
 fn standstill(schema: &Schema, state: &State) -> Fault {
@@ -108,7 +120,7 @@ impl Climber<'_> {
         }
         let next = POSTGRES.iter().find(|step| i64::from(step.number) > state.number && !step.sql.is_empty());
         match next.filter(|step| step.number <= target) {
-            Some(step) if step.online => online::run(self, step, state.number).await,
+            Some(step) if step.online && !is_built_again(step) => online::run(self, step, state.number).await,
             Some(step) => self.step(step, state.number).await,
             None => Ok(Turn::Done),
         }
@@ -176,6 +188,16 @@ impl Climber<'_> {
     }
 }
 
+/// Whether a step drops an index whose name a later one uses. Dropped outside the transaction of its number it could be dropped
+/// late, by somebody who was stopped for a moment, and then it would be the new one.
+fn is_built_again(step: &Step) -> bool {
+    let Some((_, dropped)) = step.sql.split_once("DROP INDEX {{concurrently}} IF EXISTS {{schema}}.") else {
+        return false;
+    };
+    let built = format!(" {} ON ", dropped.trim_end_matches(";\n"));
+    POSTGRES.iter().any(|later| later.number > step.number && later.sql.contains(&built))
+}
+
 /// The recorded number, which nobody else can change before this transaction ends.
 async fn hold_number(tx: &Transaction<'_>, schema: &Schema) -> Result<i64, Fault> {
     let ask = format!("SELECT version FROM {}.dbos_migrations FOR UPDATE", schema.quoted());
@@ -193,4 +215,15 @@ async fn record(tx: Transaction<'_>, schema: &Schema, step: &Step) -> Result<(),
     tx.commit().await?;
     tracing::info!(schema = schema.name(), number, step = step.name, "schema migrated");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_two_names_are_dropped_and_built_again() {
+        let again: Vec<u32> = POSTGRES.iter().filter(|step| is_built_again(step)).map(|step| step.number).collect();
+        assert_eq!(again, [22, 24]);
+    }
 }

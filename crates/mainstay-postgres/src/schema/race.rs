@@ -17,7 +17,8 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// What a transaction sets for itself first. Names of the server's functions are then nobody else's, and a lock that a
 /// long transaction holds up does not hold up everybody behind it.
-pub(super) const BEGUN: &str = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '5s'";
+pub(super) const BEGUN: &str =
+    "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '5s'; SET LOCAL jit = off";
 
 /// Objects that somebody else has just made or dropped, deadlocks, and locks that were not given in time.
 const CODES: &[&str] =

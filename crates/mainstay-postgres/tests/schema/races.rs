@@ -7,9 +7,10 @@ use tokio_postgres::Client;
 
 use crate::support::{Lab, assert_at, is_full, recorded, rows, value, with_database};
 
-/// The numbers of the steps that run outside a transaction.
+/// The numbers of the steps that run outside a transaction: all that are online but two, whose names are built again.
 pub(crate) fn online_numbers() -> Vec<u32> {
-    mainstay_migrations::POSTGRES.iter().filter(|step| step.online).map(|step| step.number).collect()
+    let online = mainstay_migrations::POSTGRES.iter().filter(|step| step.online && ![22, 24].contains(&step.number));
+    online.map(|step| step.number).collect()
 }
 
 /// Lets `many` open a schema at the same moment, kills the connection of one if told, and demands that the others succeed.
