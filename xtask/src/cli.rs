@@ -13,6 +13,8 @@ usage: cargo xtask <command>
                                       the conformance suite of one backend: memory, sqlite, postgres
   pg [--pg-version N] [-- CMD ..]     a private PostgreSQL until Ctrl-C, or for the time of one command,
                                       which finds its URL in MAINSTAY_TEST_POSTGRES; N: 13, 15, 16, 17, 18
+  migrate-check [--pg-version N]      the ladder of the shared PostgreSQL schema against its golden catalog,
+                                      number by number and from every older one
   tidy                                the rules of the tree that no other tool checks
   deny                                licences, bans and sources of the dependencies
   bite [NAME ..]                      break the code with each patch of xtask/bites and demand red tests
@@ -32,6 +34,7 @@ pub(crate) enum Command {
     Test { version: Option<u32>, args: Vec<String> },
     Conformance { backend: String, filters: Vec<String>, version: Option<u32> },
     Pg { version: Option<u32>, words: Vec<String> },
+    MigrateCheck { version: Option<u32> },
     Bite { names: Vec<String> },
     Ci { full: bool },
 }
@@ -52,6 +55,10 @@ pub(crate) fn parse(args: &[String]) -> Result<Command, String> {
             let (version, words) = on_server("pg", rest)?;
             Ok(Command::Pg { version, words })
         }
+        ["migrate-check", rest @ ..] => match on_server("migrate-check", rest)? {
+            (version, words) if words.is_empty() => Ok(Command::MigrateCheck { version }),
+            (_, words) => Err(format!("`migrate-check` does not take `{}`", words[0])),
+        },
         ["conformance", rest @ ..] => conformance(rest),
         ["bite", names @ ..] => no_flags(names).map(|()| Command::Bite { names: owned(names) }),
         ["ci"] => Ok(Command::Ci { full: false }),
@@ -143,6 +150,8 @@ mod tests {
         assert_eq!(read("test --pg-version 13 -- a b"), Ok(Command::Test { version: Some(13), args: args.clone() }));
         assert_eq!(read("pg"), Ok(Command::Pg { version: None, words: Vec::new() }));
         assert_eq!(read("pg --pg-version 18 -- a b"), Ok(Command::Pg { version: Some(18), words: args }));
+        assert_eq!(read("migrate-check"), Ok(Command::MigrateCheck { version: None }));
+        assert_eq!(read("migrate-check --pg-version 13"), Ok(Command::MigrateCheck { version: Some(13) }));
         assert_eq!(read("bite one"), Ok(Command::Bite { names: vec!["one".into()] }));
         let expected = |backend: &str, version| {
             Ok(Command::Conformance { backend: backend.into(), filters: vec!["claim".into()], version })
@@ -158,6 +167,7 @@ mod tests {
             ("tidi", "`tidi`"),
             ("tidy now", "`now`"),
             ("ci --fast", "`--fast`"),
+            ("migrate-check -- claim", "`claim`"),
             ("test claim", "`claim`"),
             ("bite --all", "`--all`"),
             ("conformance", "--backend"),

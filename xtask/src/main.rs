@@ -11,6 +11,7 @@ mod ci;
 mod cli;
 mod conformance;
 mod counts;
+mod migrate_check;
 mod pg;
 mod shell;
 mod test;
@@ -52,6 +53,7 @@ fn dispatch(command: Command) -> Result<Outcome, String> {
         Command::Deny => ci::deny(&root).map(|()| Outcome::default()),
         Command::Test { version, args } => test::run(&root, version, &args),
         Command::Conformance { backend, filters, version } => conformance::run(&root, &backend, &filters, version),
+        Command::MigrateCheck { version } => migrate_check::run(&root, version),
         Command::Pg { version, words } => pg::run(&root, version, &words),
         Command::Bite { names } => bite::run(&root, &names),
         Command::Ci { full } => Ok(ci::run(&root, full)),
