@@ -15,6 +15,8 @@ usage: cargo xtask <command>
                                       which finds its URL in MAINSTAY_TEST_POSTGRES; N: 13, 15, 16, 17, 18
   migrate-check [--pg-version N]      the ladder of the shared PostgreSQL schema against its golden catalog,
                                       number by number and from every older one
+  interop [--smoke] [FILTER ..]       programs of the DBOS SDKs and ours on one database, both ways;
+                                      --smoke: the newest of two languages; FILTER: part of a scenario's name
   tidy                                the rules of the tree that no other tool checks
   deny                                licences, bans and sources of the dependencies
   bite [NAME ..]                      break the code with each patch of xtask/bites and demand red tests
@@ -35,6 +37,7 @@ pub(crate) enum Command {
     Conformance { backend: String, filters: Vec<String>, version: Option<u32> },
     Pg { version: Option<u32>, words: Vec<String> },
     MigrateCheck { version: Option<u32> },
+    Interop { smoke: bool, filters: Vec<String> },
     Bite { names: Vec<String> },
     Ci { full: bool },
 }
@@ -60,6 +63,12 @@ pub(crate) fn parse(args: &[String]) -> Result<Command, String> {
             (_, words) => Err(format!("`migrate-check` does not take `{}`", words[0])),
         },
         ["conformance", rest @ ..] => conformance(rest),
+        ["interop", "--smoke", filters @ ..] => {
+            no_flags(filters).map(|()| Command::Interop { smoke: true, filters: owned(filters) })
+        }
+        ["interop", filters @ ..] => {
+            no_flags(filters).map(|()| Command::Interop { smoke: false, filters: owned(filters) })
+        }
         ["bite", names @ ..] => no_flags(names).map(|()| Command::Bite { names: owned(names) }),
         ["ci"] => Ok(Command::Ci { full: false }),
         ["ci", "--full"] => Ok(Command::Ci { full: true }),
@@ -170,6 +179,7 @@ mod tests {
             ("migrate-check -- claim", "`claim`"),
             ("test claim", "`claim`"),
             ("bite --all", "`--all`"),
+            ("interop --fast", "`--fast`"),
             ("conformance", "--backend"),
             ("conformance --backend", "needs a name"),
             ("conformance --backend oracle", "`oracle`"),

@@ -11,6 +11,7 @@ mod ci;
 mod cli;
 mod conformance;
 mod counts;
+mod interop;
 mod migrate_check;
 mod pg;
 mod shell;
@@ -56,6 +57,7 @@ fn dispatch(command: Command) -> Result<Outcome, String> {
         Command::MigrateCheck { version } => migrate_check::run(&root, version),
         Command::Pg { version, words } => pg::run(&root, version, &words),
         Command::Bite { names } => bite::run(&root, &names),
+        Command::Interop { smoke, filters } => interop::run(&root, smoke, &filters),
         Command::Ci { full } => Ok(ci::run(&root, full)),
     }
 }

@@ -68,7 +68,7 @@ fn fetch(venv: &Path, tool: Tool) -> Result<(), String> {
 }
 
 /// Debian's python3 lacks the part of `venv` that brings pip; as root it is installed.
-fn make_venv(venv: &Path) -> Result<(), String> {
+pub(crate) fn make_venv(venv: &Path) -> Result<(), String> {
     let make = || shell::output(Command::new("python3").args(["-m", "venv"]).arg(venv)).map(drop);
     let Err(error) = make() else { return Ok(()) };
     println!("xtask: a Python environment needs python3-venv");

@@ -42,6 +42,7 @@ const TABLE: &[Row] = &[
     row(MACROS, &[], &[FACADE]),
     row(FACADE, &[RUNTIME, MACROS, POSTGRES, SQLITE, MEMORY, STORE, ENV], &[]),
     row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV, POSTGRES, PGKIT], &[]),
+    row("mainstay-interop", &[FACADE, PGKIT], &[]),
     row("mainstay-custom-store-example", &[FACADE, STORE], &[]),
     row("xtask", &[PGKIT], &[]),
 ];
