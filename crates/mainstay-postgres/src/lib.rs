@@ -34,3 +34,5 @@ mod text;
 
 pub use config::{Config, PayloadLayout};
 pub use store::Postgres;
+#[doc(hidden)]
+pub use schema::testing as schema_testing;
