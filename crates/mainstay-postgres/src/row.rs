@@ -106,13 +106,28 @@ fn whole_workflow(id: WorkflowId, row: &Row) -> Result<WorkflowRow, Fault> {
     found.delay_until = stamp_if(row, "delay_until_epoch_ms")?;
     found.deadline = stamp_if(row, "workflow_deadline_epoch_ms")?;
     found.timeout = whole_if(row, "workflow_timeout_ms")?.map(Duration::from_millis);
-    found.attributes = payload_if(row, "attributes")?;
+    found.attributes = get::<Option<&str>>(row, "attributes")?.map(|stored| compact(stored).into());
     found.priority = get(row, "priority")?;
     found.attempts = whole_if(row, "recovery_attempts")?.unwrap_or(0);
     found.rate_limited = get(row, "rate_limited")?;
     found.was_forked = get(row, "was_forked_from")?;
     found.caller = caller(row)?;
     Ok(found)
+}
+
+/// A JSON text without the spaces that the server puts between its parts.
+fn compact(stored: &str) -> String {
+    let (mut text, mut quoted, mut escaped) = (String::with_capacity(stored.len()), false, false);
+    for found in stored.chars() {
+        if quoted || found != ' ' {
+            text.push(found);
+        }
+        if found == '"' && !escaped {
+            quoted = !quoted;
+        }
+        escaped = quoted && found == '\\' && !escaped;
+    }
+    text
 }
 
 /// Who a workflow acts for.
@@ -212,6 +227,18 @@ mod tests {
         let caller = Caller { roles: vec!["a\"b".to_owned(), "ü".to_owned()], ..Caller::default() };
         assert_eq!(roles(stored_roles(&caller).as_deref()).expect("roles"), caller.roles);
         assert_eq!(stored_roles(&Caller::default()), None);
+    }
+
+    #[test]
+    fn attributes_are_read_without_the_spaces_of_the_server() {
+        let cases = [
+            (r#"{"a": 1, "b": [1, 2]}"#, r#"{"a":1,"b":[1,2]}"#),
+            (r#"{"a": "x, y: \"z\" "}"#, r#"{"a":"x, y: \"z\" "}"#),
+            (r#"{"\\": " \\ ", "c": " "}"#, r#"{"\\":" \\ ","c":" "}"#),
+        ];
+        for (stored, read) in cases {
+            assert_eq!(compact(stored), read);
+        }
     }
 
     #[test]
