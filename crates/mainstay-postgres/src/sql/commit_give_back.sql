@@ -8,8 +8,8 @@
 u AS (
     UPDATE {s}.workflow_status w SET
         status = CASE WHEN b.delay IS NULL THEN 'ENQUEUED' ELSE 'DELAYED' END,
-        delay_until_epoch_ms =
-            coalesce(t.now + least(b.delay, 9223372036854775807 - greatest(t.now, 0)), w.delay_until_epoch_ms),
+        delay_until_epoch_ms = CASE WHEN b.delay IS NULL THEN w.delay_until_epoch_ms
+            ELSE t.now + least(b.delay, 9223372036854775807 - greatest(t.now, 0)) END,
         queue_name = coalesce(nullif(w.queue_name, ''), $6), started_at_epoch_ms = NULL,
 -- if owner
         owner_xid = NULL,

@@ -12,12 +12,13 @@ INSERT INTO {s}.operation_outputs (workflow_uuid, function_id, function_name, ou
     retention_timestamp,
 -- end
     serialization, application_name, started_at_epoch_ms, completed_at_epoch_ms)
-SELECT s.id, s.position, s.name, coalesce(s.output, (t.now + least(s.wake, g.most))::text,
+SELECT s.id, s.position, s.name, coalesce(s.output,
+        CASE WHEN s.wake IS NOT NULL THEN (t.now + least(s.wake, g.most))::text END,
         CASE WHEN s.answer IS NOT NULL THEN coalesce(g.answers ->> s.answer, '[]') END), s.error, s.child,
 -- if split
     greatest(t.now, w.created_at),
 -- end
-    s.codec, w.application_name, t.now - s.took, t.now + coalesce(least(s.wake, g.most), 0)
+    s.codec, w.application_name, t.now - s.took, t.now + least(coalesce(s.wake, 0), g.most)
 FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         AS s (ord, id, position, name, output, error, wake, child, codec, took, answer)
     CROSS JOIN t CROSS JOIN g CROSS JOIN LATERAL (

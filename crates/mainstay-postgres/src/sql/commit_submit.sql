@@ -33,9 +33,11 @@ made AS (
         owner_xid)
     SELECT s.id,
         CASE WHEN s.queue IS NULL THEN 'PENDING' WHEN coalesce(s.due, s.delay) IS NULL THEN 'ENQUEUED' ELSE 'DELAYED' END,
-        s.name, s.class, s.config, s.codec, s.executor, s.queue, s.key, coalesce(s.due, t.now + least(s.delay, g.most)),
+        s.name, s.class, s.config, s.codec, s.executor, s.queue, s.key, coalesce(s.due,
+            CASE WHEN s.delay IS NOT NULL THEN t.now + least(s.delay, g.most) END),
         s.priority, s.dedup, s.parent, s.app, s.version, s.timeout,
-        coalesce(s.deadline, t.now + least(s.life, g.most), CASE WHEN s.queue IS NULL THEN t.now + least(s.timeout, g.most) END),
+        coalesce(s.deadline, CASE WHEN s.life IS NOT NULL THEN t.now + least(s.life, g.most) END,
+            CASE WHEN s.queue IS NULL AND s.timeout IS NOT NULL THEN t.now + least(s.timeout, g.most) END),
         s.attributes::jsonb, s.schedule, s.username, s.role, s.roles, t.now, t.now,
         CASE WHEN s.queue IS NULL THEN t.now END, CASE WHEN s.queue IS NULL THEN 1 ELSE 0 END,
 -- if owner
