@@ -153,9 +153,9 @@ async fn take_over(
         Ask::new(&ROWS, &[&now, &system, &executor, &fallback, &limit]),
     ];
     let answers = session.transaction(&asks).await?;
-    let [over, rows] = answers.as_slice() else { unreachable!("two statements have two answers") };
+    let [_, rows] = answers.as_slice() else { unreachable!("two statements have two answers") };
     let (mut ids, mut hints) = (Vec::new(), Vec::new());
-    if row::get::<&str>(first(over)?, "state")? == "alive" {
+    if row::get(first(rows)?, "alive")? {
         return Ok((TakenOver::Alive, hints));
     }
     for found in rows {

@@ -188,7 +188,7 @@ mod tests {
         let queue = queue_json(&stored(json!({}))).expect("a queue");
         let rate = Some(Rate { starts: 3, period: Duration::from_millis(1_500) });
         let expected = Queue::new("q", Revision(7))
-            .app("shop".into())
+            .app("shop")
             .stored(Limits { concurrency: Some(5), rate, ..Limits::default() })
             .polling(Duration::from_millis(250))
             .created_at(Timestamp::from_millis(9));

@@ -20,6 +20,7 @@ static QUEUE_INSERT: Text = text!("queue_insert");
 static QUEUE_LOCK: Text = text!("queue_lock");
 static QUEUE_WRITE: Text = text!("queue_write");
 static QUEUE_DELETE: Text = text!("queue_delete");
+static VERSION_TURN: Text = text!("version_turn");
 static VERSION_INSERT: Text = text!("version_insert");
 static VERSION_OWNER: Text = text!("version_owner");
 static VERSION_PROMOTE: Text = text!("version_promote");
@@ -32,6 +33,7 @@ pub(crate) const ALL: &[&Text] = &[
     &QUEUE_LOCK,
     &QUEUE_WRITE,
     &QUEUE_DELETE,
+    &VERSION_TURN,
     &VERSION_INSERT,
     &VERSION_OWNER,
     &VERSION_PROMOTE,
@@ -45,7 +47,7 @@ impl Registry for Postgres {
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
         let op = "queue_register";
         let wanted = request.queue(Revision(0), Timestamp::EPOCH);
-        check_register(&wanted).map_err(|field| StoreError::field_error(op, field))?;
+        check_register(&wanted, &request.on_conflict).map_err(|field| StoreError::field_error(op, field))?;
         if request.limits.partitioned() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
@@ -111,11 +113,11 @@ impl Registry for Postgres {
     async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         let op = "version_register";
         check_version(app, version).map_err(|field| StoreError::field_error(op, field))?;
-        let (now, app, version) = (self.now(), app.clone(), version.clone());
+        let (now, system, app, version) = (self.now(), self.system().to_owned(), app.clone(), version.clone());
         let reply = self
             .call(op, move |session| {
-                let (app, version) = (app.clone(), version.clone());
-                Box::pin(async move { register_version(session, now, &app, &version).await })
+                let (system, app, version) = (system.clone(), app.clone(), version.clone());
+                Box::pin(async move { register_version(session, now, &system, (&app, &version)).await })
             })
             .await?;
         if reply == VersionReply::Created {
@@ -127,15 +129,11 @@ impl Registry for Postgres {
     async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         let op = "version_promote";
         check_version(app, version).map_err(|field| StoreError::field_error(op, field))?;
-        let (now, app, version) = (self.now(), app.clone(), version.clone());
+        let (now, system, app, version) = (self.now(), self.system().to_owned(), app.clone(), version.clone());
         let (reply, moved) = self
             .call(op, move |session| {
-                let (app, version) = (app.clone(), version.clone());
-                Box::pin(async move {
-                    let rows = session.one(&VERSION_PROMOTE, &[&now, &version.as_str(), &app.as_str()]).await?;
-                    let Some(found) = rows.first() else { return Ok((VersionReply::Missing, false)) };
-                    Ok((known(found, &app)?, row::get(found, "moved")?))
-                })
+                let (system, app, version) = (system.clone(), app.clone(), version.clone());
+                Box::pin(async move { promote_version(session, now, &system, (&app, &version)).await })
             })
             .await?;
         if moved {
@@ -171,9 +169,11 @@ fn storable(app: &AppName) -> Option<AppName> {
     (!app.as_str().contains('\0')).then(|| app.clone())
 }
 
-fn check_register(wanted: &Queue) -> std::result::Result<(), FieldError> {
-    if let Some(app) = &wanted.app {
-        Bounds::default().name("app", app.as_str())?;
+fn check_register(wanted: &Queue, policy: &OnConflict) -> std::result::Result<(), FieldError> {
+    let bounds = Bounds::default();
+    bounds.name_if("app", wanted.app.as_ref())?;
+    if let OnConflict::UpdateIfLatest(version) = policy {
+        bounds.name("on_conflict", version.as_str())?;
     }
     wanted.check()?;
     Columns::of(wanted).map(drop)
@@ -297,14 +297,18 @@ async fn end(session: &mut Session, now: Option<i64>, judged: Done<Judged>) -> D
 async fn register_version(
     session: &mut Session,
     now: Option<i64>,
-    app: &AppName,
-    version: &VersionName,
+    system: &str,
+    (app, version): (&AppName, &VersionName),
 ) -> Done<VersionReply> {
     let (app_name, name) = (app.as_str(), version.as_str());
     // Who has the name is asked after the insert, whose snapshot would not show a registration that won meanwhile.
-    let asks = [Ask::new(&VERSION_INSERT, &[&now, &name, &app_name]), Ask::new(&VERSION_OWNER, &[&name, &app_name])];
+    let asks = [
+        Ask::new(&VERSION_TURN, &[&system]),
+        Ask::new(&VERSION_INSERT, &[&now, &name, &app_name]),
+        Ask::new(&VERSION_OWNER, &[&name, &app_name]),
+    ];
     let answers = session.transaction(&asks).await?;
-    let [made, owner] = answers.as_slice() else { unreachable!("two statements have two answers") };
+    let [_, made, owner] = answers.as_slice() else { unreachable!("three statements have three answers") };
     if !made.is_empty() {
         return Ok(VersionReply::Created);
     }
@@ -312,6 +316,20 @@ async fn register_version(
         Some(found) => known(found, app),
         None => Err(Fault::Store(ErrorKind::Contended, "the version was deleted meanwhile".into())),
     }
+}
+
+/// The answer, and whether another version was the latest before.
+async fn promote_version(
+    session: &mut Session,
+    now: Option<i64>,
+    system: &str,
+    (app, version): (&AppName, &VersionName),
+) -> Done<(VersionReply, bool)> {
+    let (app_name, name) = (app.as_str(), version.as_str());
+    let asks = [Ask::new(&VERSION_TURN, &[&system]), Ask::new(&VERSION_PROMOTE, &[&now, &name, &app_name])];
+    let answers = session.transaction(&asks).await?;
+    let Some(found) = answers.last().and_then(|rows| rows.first()) else { return Ok((VersionReply::Missing, false)) };
+    Ok((known(found, app)?, row::get(found, "moved")?))
 }
 
 /// Whose a version is that is there.

@@ -10,7 +10,4 @@ u AS (
     UPDATE {m}.leases x SET ended = true FROM l WHERE x.system = l.system AND x.executor = l.executor
     RETURNING x.executor
 )
-SELECT set_config('mainstay.over', CASE
-    WHEN EXISTS (SELECT 1 FROM u) THEN 'ended'
-    WHEN EXISTS (SELECT 1 FROM {m}.leases WHERE system = $1 AND executor = $2) THEN 'alive'
-    ELSE 'none' END, true) AS state
+SELECT set_config('mainstay.over', CASE WHEN EXISTS (SELECT 1 FROM u) THEN 'ended' ELSE '' END, true) IS NOT NULL AS set

@@ -1,6 +1,6 @@
 -- One page of the pending index in (created, id) order from where the last call ended; there is no index by executor. The
 -- limit bounds the rows looked at. The lease keeps the place and goes with the last page: nothing of the dead can become
--- pending behind it.
+-- pending behind it. Whether the executor lives is asked here, where a lease that another take-over removed is gone.
 -- params: now bigint, system text, executor text, fallback text, limit int
 -- use: part_now
 , l AS MATERIALIZED (
@@ -43,6 +43,8 @@ through AS (
     DELETE FROM {m}.leases x
     WHERE x.system = $2 AND x.executor = $3 AND EXISTS (SELECT 1 FROM l) AND (SELECT count(*) FROM page) < $5
 )
-SELECT EXISTS (SELECT 1 FROM walked) AS more, m.workflow_uuid, m.queue_name
+SELECT EXISTS (SELECT 1 FROM walked) AS more, m.workflow_uuid, m.queue_name,
+    current_setting('mainstay.over') <> 'ended'
+        AND EXISTS (SELECT 1 FROM {m}.leases WHERE system = $2 AND executor = $3) AS alive
 FROM t LEFT JOIN moved m ON true
 ORDER BY m.workflow_uuid COLLATE "C"

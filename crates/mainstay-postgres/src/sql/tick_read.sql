@@ -1,5 +1,5 @@
 -- Leases, the queue set when its stamp is not the one seen, the recorded number, when the next row is due. The stamp is a
--- sum of hashes, so that it moves with every change, addition and removal, whoever made it.
+-- sum of hashes over the queues of all, so that it moves with every change, addition and removal, whoever made it.
 -- params: now bigint, system text, app text, seen bigint
 -- use: part_now
 , q AS MATERIALIZED (
@@ -7,9 +7,9 @@
     WHERE q.application_name = $3 OR q.application_name IS NULL
 ),
 stamp AS MATERIALIZED (
-    SELECT mod(coalesce(sum(hashtextextended(concat_ws(' ', q.queue_id, q.revision), 0)), 0),
+    SELECT mod(coalesce(sum(hashtextextended(concat_ws(' ', a.queue_id, a.xmin), 0)), 0),
         4611686018427387904)::bigint AS stamp
-    FROM q
+    FROM {s}.queues a
 )
 SELECT t.now, stamp.stamp,
     CASE WHEN stamp.stamp IS DISTINCT FROM $4 THEN

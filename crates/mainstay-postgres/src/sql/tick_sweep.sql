@@ -1,13 +1,12 @@
--- Releases due rows and cancels those past their deadline, at most `limit` of each, passing over what is held. A due row
--- past its deadline is left to the second part: one statement writes a row once. A deduplication id belongs to the queue
--- that it was given on. Before number 122 there is no index by deadline: the indexes of open rows are walked instead.
+-- Releases due rows and cancels those past their deadline, at most `limit` of each, passing over what is held. A row of
+-- both counts as released and is written as cancelled: one statement writes a row once. A deduplication id belongs to the
+-- queue that it was given on. Before number 122 there is no index by deadline: the indexes of open rows are walked instead.
 -- params: now bigint, app text, internal text, limit int
 -- use: part_now
 , due AS MATERIALIZED (
-    SELECT w.workflow_uuid FROM {s}.workflow_status w
+    SELECT w.workflow_uuid, coalesce(nullif(w.queue_name, ''), $3) AS queue_name FROM {s}.workflow_status w
     WHERE w.status = 'DELAYED' AND w.delay_until_epoch_ms <= (SELECT now FROM t)
         AND (w.application_name = $2 OR w.application_name IS NULL)
-        AND (w.workflow_deadline_epoch_ms IS NULL OR w.workflow_deadline_epoch_ms > (SELECT now FROM t))
     ORDER BY w.delay_until_epoch_ms, w.workflow_uuid COLLATE "C" LIMIT $4
     FOR NO KEY UPDATE OF w SKIP LOCKED
 ),
@@ -46,8 +45,8 @@ released AS (
         status = 'ENQUEUED', updated_at = greatest(t.now, w.updated_at),
         queue_name = coalesce(nullif(w.queue_name, ''), $3),
         deduplication_id = CASE WHEN NOT w.is_debounced AND w.queue_name <> '' THEN w.deduplication_id END
-    FROM t WHERE w.workflow_uuid = ANY (ARRAY(SELECT workflow_uuid FROM due))
-    RETURNING w.queue_name
+    FROM t WHERE w.workflow_uuid = ANY (ARRAY(SELECT d.workflow_uuid FROM due d
+        WHERE NOT EXISTS (SELECT 1 FROM late l WHERE l.workflow_uuid = d.workflow_uuid)))
 ),
 ended AS (
     UPDATE {s}.workflow_status w SET
@@ -59,7 +58,7 @@ ended AS (
     FROM t WHERE w.workflow_uuid = ANY (ARRAY(SELECT workflow_uuid FROM late))
     RETURNING w.workflow_uuid
 )
-SELECT NULL AS workflow_uuid, queue_name FROM released
+SELECT NULL AS workflow_uuid, queue_name FROM due
 UNION ALL
 SELECT e.workflow_uuid, (SELECT q.name FROM {s}.queues q
     WHERE l.status = 'PENDING' AND q.name = l.queue_name AND q.concurrency IS NOT NULL)

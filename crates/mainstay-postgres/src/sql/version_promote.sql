@@ -8,7 +8,7 @@
 ),
 moved AS (
     UPDATE {s}.application_versions x SET version_timestamp =
-        greatest(t.now, (SELECT least(max(o.version_timestamp), 9223372036854775806) + 1 FROM {s}.application_versions o))
+        greatest(t.now, (SELECT max(least(o.version_timestamp, 9223372036854775806)) + 1 FROM {s}.application_versions o))
     FROM t, v
     WHERE x.version_id = v.version_id AND (v.application_name = $3 OR v.application_name IS NULL)
         AND $2 <> (SELECT o.version_name FROM {s}.application_versions o
