@@ -29,6 +29,12 @@ pub trait Backend: Send + Sync {
     /// it. Called again after the last handle was dropped only with capability `durable`: a restart. Errors: as opening.
     async fn open(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>>;
 
+    /// Opens a handle that works off its calls one after the other, in the order in which they were made; for cases that drop
+    /// a call and go on when it has ended. A backend whose handles always do so needs nothing here. Errors: as opening.
+    async fn open_in_order(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
+        self.open(env, clock).await
+    }
+
     /// Whether [`Backend::trouble`] can make this trouble; the cases that ask for it are skipped otherwise, by name.
     ///
     /// False for a kind that the backend never answers, and for one that nothing in a test brings about.

@@ -39,13 +39,16 @@ const CALLS: usize = 1_000;
 pub(crate) struct Opening {
     /// With the clock of its environment, itself virtual, instead of a manual one.
     pub(crate) server_clock: bool,
+    /// By a handle that works off its calls in order.
+    pub(crate) in_order: bool,
     /// Behind a wrapper, for stores that keep something back.
     pub(crate) wrap: fn(Arc<dyn Store>) -> Arc<dyn Store>,
 }
 
 impl Opening {
-    pub(crate) const MANUAL: Self = Self { server_clock: false, wrap: |store| store };
-    pub(crate) const SERVER: Self = Self { server_clock: true, wrap: |store| store };
+    pub(crate) const MANUAL: Self = Self { server_clock: false, in_order: false, wrap: |store| store };
+    pub(crate) const SERVER: Self = Self { server_clock: true, ..Self::MANUAL };
+    pub(crate) const IN_ORDER: Self = Self { in_order: true, ..Self::MANUAL };
 }
 
 /// See the module.
@@ -83,7 +86,12 @@ impl Desk {
         } else {
             (self.env.clone(), StoreClock::Manual(clock))
         };
-        let store = self.backend.open(env, clock).await.expect("the store opens");
+        let opened = if self.opening.in_order {
+            self.backend.open_in_order(env, clock).await
+        } else {
+            self.backend.open(env, clock).await
+        };
+        let store = opened.expect("the store opens");
         (self.opening.wrap)(store)
     }
 

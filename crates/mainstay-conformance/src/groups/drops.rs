@@ -6,9 +6,9 @@ use std::task::{Context, Waker};
 
 use mainstay_store::{Audit, Effect, Status, Stop, TakeOver, Unit};
 
-use crate::desk::{APP, Desk, E1, E2, Q, ids, ms, step, success};
+use crate::desk::{APP, Desk, E1, E2, Opening, Q, ids, ms, step, success};
 
-cases! { "drops";
+cases! { "drops", Opening::IN_ORDER;
     a_dropped_commit_is_whole_or_nothing;
     a_dropped_outcome_is_whole_or_nothing;
     a_dropped_claim_can_be_repeated;
@@ -31,7 +31,7 @@ async fn abandon<T>(d: &Desk, polls: u32, future: impl Future<Output = T>) -> bo
     false
 }
 
-/// Waits until what was abandoned has happened, or will not: every backend works off its calls in order.
+/// Waits until what was abandoned has happened, or will not: the handle works off its calls in order.
 async fn settled(d: &Desk) {
     d.tick().await;
 }
