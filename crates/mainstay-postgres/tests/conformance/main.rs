@@ -4,7 +4,6 @@ mod trouble;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
 use mainstay_conformance::{Backend, Lasting, Trouble};
@@ -30,9 +29,14 @@ impl Fresh {
         }
         Ok(self.database.get().expect("the database was made"))
     }
+
+    async fn open_with(&self, connections: u32, env: &Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
+        let config = Config::new(self.database().await?.url()).pool(connections);
+        Ok(Arc::new(Postgres::open(env, config, clock).await?))
+    }
 }
 
-/// A copy of the migrated database of this program, which whoever comes first fills.
+/// A copy of the migrated database, which whoever comes first fills.
 async fn copy(server: &Server) -> Result<Database> {
     let key = key();
     if let Template::Build(build) = server.template(&key).expect("a template") {
@@ -43,11 +47,14 @@ async fn copy(server: &Server) -> Result<Database> {
     Ok(server.database_like(&key))
 }
 
-/// Another program may bring other migrations.
+/// What the template is made of, as its key.
 fn key() -> String {
-    let program = std::env::current_exe().and_then(std::fs::metadata).expect("this program");
-    let built = program.modified().expect("a time").duration_since(UNIX_EPOCH).expect("after 1970");
-    format!("conformance_{:x}_{:x}", program.len(), built.as_nanos() % (1 << 48))
+    let steps = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN).map(|step| step.checksum);
+    // FNV-1a, for a name only.
+    let hash = steps
+        .flat_map(str::bytes)
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("ladder125_{hash:016x}")
 }
 
 #[async_trait]
@@ -61,8 +68,12 @@ impl Backend for Fresh {
     }
 
     async fn open(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
-        let config = Config::new(self.database().await?.url()).pool(POOL);
-        Ok(Arc::new(Postgres::open(&env, config, clock).await?))
+        self.open_with(POOL, &env, clock).await
+    }
+
+    /// One connection is had by one call after the other.
+    async fn open_in_order(&self, env: Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
+        self.open_with(1, &env, clock).await
     }
 
     fn can_trouble(&self, trouble: Trouble) -> bool {
