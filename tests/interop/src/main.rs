@@ -70,7 +70,7 @@ fn run() -> Result<bool, String> {
     for scenario in &scenarios {
         let began = Instant::now();
         let database = server.database();
-        let result = runtime.block_on(scenario.run(&asked.sdks, database.url()));
+        let result = runtime.block_on(scenario.run(&asked.sdks, &database.url()));
         let took = began.elapsed().as_secs_f32();
         match result {
             Ok(()) => println!("ok      {scenario} ({took:.1} s)"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mainstay::postgres::Config;
 use mainstay::prelude::*;
-use mainstay::{Settings, Start, Target};
+use mainstay::{Builder, Settings, Start, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,16 +81,27 @@ impl Workflow for Desk {
 
 /// Launches our engine on a database; one for programs of the older ladder is held there.
 pub(crate) async fn launch(url: &str, reads_split: bool) -> Result<Engine, String> {
+    let builder = builder(url, reads_split).await?;
+    let builder = builder.register(echo).register(join).register(nothing).register(refuse).register(steps);
+    let builder = builder.register(largest).register(hold).register(Desk("east"));
+    builder.launch().await.map_err(|error| format!("our engine: {error}"))
+}
+
+/// As [`launch`], without a workflow of its own: whatever it starts is another's.
+pub(crate) async fn launch_caller(url: &str, reads_split: bool) -> Result<Engine, String> {
+    builder(url, reads_split).await?.launch().await.map_err(|error| format!("our engine: {error}"))
+}
+
+async fn builder(url: &str, reads_split: bool) -> Result<Builder, String> {
     let config = Config::new(url);
     let config = if reads_split { config } else { config.hold_at_108() };
     let store = mainstay::postgres::open(config).await.map_err(|error| format!("our store: {error}"))?;
     let quick = |settings: Settings| {
         settings.tick(Duration::from_millis(200)).beat(Duration::from_millis(500)).ttl(Duration::from_secs(2))
     };
-    let builder = Engine::builder(store).app(APP).version(VERSION).queue(Queue::new(QUEUE)).settings(quick);
-    let builder = builder.register(echo).register(join).register(nothing).register(refuse).register(steps);
-    let builder = builder.register(largest).register(hold).register(Desk("east"));
-    builder.launch().await.map_err(|error| format!("our engine: {error}"))
+    // What their clients enqueue sends no hint.
+    let queue = Queue::new(QUEUE).polling(Duration::from_millis(100));
+    Ok(Engine::builder(store).app(APP).version(VERSION).queue(queue).settings(quick))
 }
 
 /// Ends an engine.
@@ -106,7 +117,10 @@ pub(crate) async fn started<W: Target>(start: Start<W>) -> Result<String, String
 /// The result of a workflow that we know by its id alone. Outer errors: it has none in time.
 pub(crate) async fn result(engine: &Engine, id: &str) -> Result<Result<Value>, String> {
     match engine.handle_by_id::<Value>(id).result().timeout(PATIENCE).await {
-        Err(error) if error.kind() == ErrorKind::Timeout => Err(format!("{id}: {error}")),
+        Err(error) if error.kind() == ErrorKind::Timeout => {
+            let row = engine.handle_by_id::<Value>(id).row().await;
+            Err(format!("{error}: {row:?}"))
+        }
         result => Ok(result),
     }
 }

@@ -42,6 +42,17 @@ impl Place<'_> {
         Ok((self.ours().await?, peer))
     }
 
+    /// As `both`, and ours has no workflow of its own.
+    async fn caller_and_theirs(&self) -> Result<(Engine, Peer), String> {
+        let caller = ours::launch_caller(self.url, self.sdk.reads_split());
+        if self.first == First::Ours {
+            let engine = caller.await?;
+            return Ok((engine, self.theirs().await?));
+        }
+        let peer = self.theirs().await?;
+        Ok((caller.await?, peer))
+    }
+
     async fn ours(&self) -> Result<Engine, String> {
         ours::launch(self.url, self.sdk.reads_split()).await
     }

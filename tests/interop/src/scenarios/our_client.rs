@@ -10,7 +10,7 @@ use crate::peer::Told;
 use crate::values;
 
 pub(crate) async fn our_client(place: &Place<'_>) -> Result<(), String> {
-    let (engine, peer) = place.both().await?;
+    let (engine, peer) = place.caller_and_theirs().await?;
     values_go_through(place, &engine).await?;
     errors_are_typed(place, &engine).await?;
     if place.sdk.is_portable() {
