@@ -203,12 +203,17 @@ fn effect() -> impl Strategy<Value = Effect> {
     ]
 }
 
+fn with(mut unit: Unit, effects: Vec<Effect>) -> Unit {
+    unit.effects = effects;
+    unit
+}
+
 fn unit() -> impl Strategy<Value = Unit> {
     let step = |at: i32| StepRow::new(at, "s", StepOutput::Nothing);
-    let free = vec(effect(), 1..3).prop_map(|effects| Unit { effects, ..Unit::default() });
+    let free = vec(effect(), 1..3).prop_map(|effects| with(Unit::new(), effects));
     let writes = (vec(0..3_i32, 0..2), vec(effect(), 0..3), any::<bool>());
     let fenced = (0..3_u8, writes).prop_map(move |(n, (steps, effects, ends))| {
-        let mut unit = Unit { effects, ..Unit::by(&fence(n)) };
+        let mut unit = with(Unit::by(&fence(n)), effects);
         unit.steps = steps.into_iter().map(step).collect();
         unit.outcome = ends.then(|| Outcome::Success("1".into()));
         unit

@@ -5,6 +5,8 @@ mod batch;
 mod columns;
 mod groups;
 mod moves;
+#[cfg(test)]
+mod plans;
 mod submits;
 mod texts;
 
@@ -18,8 +20,6 @@ use crate::fault::Fault;
 use crate::session::Session;
 use crate::store::Postgres;
 use groups::Group;
-#[allow(unused_imports, reason = "the test of the plans is being put together")]
-pub(crate) use texts::ALL;
 
 const OP: &str = "commit";
 

@@ -22,7 +22,8 @@ pub(super) static SET_DELAY: Text = text!("commit_set_delay");
 pub(super) static ATTRIBUTES: Text = text!("commit_attributes");
 
 /// All of them, for the test of their plans.
-pub(crate) const ALL: &[&Text] = &[
+#[cfg(test)]
+pub(super) const ALL: &[&Text] = &[
     &LEASES,
     &LOCK,
     &PROBE,
