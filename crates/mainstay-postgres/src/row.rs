@@ -45,7 +45,8 @@ pub(crate) fn stamp_if(row: &Row, column: &str) -> Result<Option<Timestamp>, Fau
 
 /// A number that is not negative and may be NULL.
 pub(crate) fn whole_if<T: TryFrom<i64>>(row: &Row, column: &str) -> Result<Option<T>, Fault> {
-    let whole = |stored| T::try_from(stored).map_err(|_| Fault::unreadable(column, format!("{stored} is out of range")));
+    let whole =
+        |stored| T::try_from(stored).map_err(|_| Fault::unreadable(column, format!("{stored} is out of range")));
     get::<Option<i64>>(row, column)?.map(whole).transpose()
 }
 
@@ -177,16 +178,8 @@ pub(crate) fn step(row: &Row) -> Result<RecordedStep, Fault> {
 }
 
 /// Position, name, output, error, child, codec, start and end, in the order of the stored arrays.
-type StepArray = (
-    i32,
-    String,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<i64>,
-    Option<i64>,
-);
+type StepArray =
+    (i32, String, Option<String>, Option<String>, Option<String>, Option<String>, Option<i64>, Option<i64>);
 
 /// Recorded steps as a statement gathers them: a JSON array of arrays as text; NULL is none.
 pub(crate) fn steps_json(row: &Row, column: &str) -> Result<Vec<RecordedStep>, Fault> {

@@ -4,6 +4,8 @@
 mod front;
 mod fronts;
 mod late;
+#[cfg(test)]
+mod plans;
 mod reply;
 mod take;
 mod wanted;

@@ -1,0 +1,8 @@
+//! The PostgreSQL store beyond the contract: what the tables hold, what calls cost, and what a server does to them.
+
+mod claim;
+mod commit;
+mod drops;
+mod strict;
+mod support;
+mod upkeep;
