@@ -26,6 +26,8 @@ const NAME: usize = 64;
 const MOST: usize = 512;
 /// Pause between two notifications: each is a transaction of the server under a lock of the whole database.
 const GAP: Duration = Duration::from_millis(2);
+/// How long hints of ended workflows wait for others: work waits for no such hint, only who awaits a result elsewhere.
+const CALM: Duration = Duration::from_millis(10);
 /// How long a connection that listens may take to hear itself.
 const SELF_TEST: Duration = Duration::from_secs(5);
 /// Pauses between attempts to connect.
@@ -58,6 +60,14 @@ impl Line {
 struct Waiting {
     hints: Mutex<BTreeSet<Wakeup>>,
     more: Notify,
+}
+
+impl Waiting {
+    /// Whether work may wait for one of them.
+    fn is_urgent(&self) -> bool {
+        let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        hints.iter().any(|hint| !matches!(hint, Wakeup::Workflow(_)))
+    }
 }
 
 /// The sending end.
@@ -128,7 +138,9 @@ impl Line {
             let _ = heard.send(payload.to_owned());
         });
         if !self.deaf {
-            connected.client.batch_execute(&format!("LISTEN {}", quote(&self.channel))).await?;
+            // What a hint speaks of is safe already: losing the hint itself with the server loses nothing.
+            let listen = format!("SET synchronous_commit = off; LISTEN {}", quote(&self.channel));
+            connected.client.batch_execute(&listen).await?;
         }
         Ok((connected.client, driver))
     }
@@ -159,6 +171,9 @@ impl Line {
                 // The connection has ended.
                 Some(None) => return Ok(()),
                 None => {
+                    if !waiting.is_urgent() {
+                        self.env.sleep(CALM).await;
+                    }
                     let taken = std::mem::take(&mut *waiting.hints.lock().unwrap_or_else(PoisonError::into_inner));
                     if !taken.is_empty() {
                         self.send(client, &payloads(&taken)).await?;

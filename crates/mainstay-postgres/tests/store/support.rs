@@ -1,0 +1,55 @@
+//! Databases with the whole schema, and stores on them.
+
+use std::future::Future;
+
+use mainstay_env::{Env, block_on};
+use mainstay_pgkit::{Database, Server, Template};
+use mainstay_postgres::{Config, Postgres};
+use mainstay_store::StoreClock;
+
+/// What a template is made of, as the key of it.
+fn key() -> String {
+    let texts = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN).map(|step| step.checksum);
+    // FNV-1a, for a name only.
+    let hash = texts.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("ladder125_{hash:016x}")
+}
+
+/// The environment of a test.
+pub(crate) fn env() -> Env {
+    Env::system("test").expect("a thread")
+}
+
+/// A database with the whole schema; nothing where there is no server.
+pub(crate) fn database() -> Option<Database> {
+    Some(database_on(&mainstay_pgkit::server()?))
+}
+
+/// The same on a given server.
+pub(crate) fn database_on(server: &Server) -> Database {
+    if let Template::Build(build) = server.template(&key()).expect("a template") {
+        let url = build.url();
+        block_on(async {
+            let opened = Postgres::open(&env(), Config::new(url), StoreClock::Server).await.expect("a schema");
+            drop(opened);
+        });
+        build.finish().expect("a template");
+    }
+    server.database_like(&key())
+}
+
+/// Runs a test on a store of its own.
+pub(crate) fn with_store<F: Future<Output = ()>>(body: impl FnOnce(Postgres, Database) -> F) {
+    let Some(database) = database() else { return };
+    block_on(async {
+        let store = open(&database, |config| config).await;
+        body(store, database).await;
+    });
+}
+
+/// A store on a database.
+pub(crate) async fn open(database: &Database, set: impl FnOnce(Config) -> Config) -> Postgres {
+    Postgres::open(&env(), set(Config::new(database.url())), StoreClock::Server).await.expect("a store")
+}
