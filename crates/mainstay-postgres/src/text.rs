@@ -225,7 +225,10 @@ mod tests {
     fn a_statement_is_rendered_for_what_the_database_has() {
         static TEXT: Text = SAMPLE;
         let split = texts(true).get(&TEXT);
-        assert_eq!(split.sql, "SELECT (w.owner_xid || '/' || w.started_at_epoch_ms), w.creator_xid, '{}'\nFROM \"a\"\"b\".a");
+        assert_eq!(
+            split.sql,
+            "SELECT (w.owner_xid || '/' || w.started_at_epoch_ms), w.creator_xid, '{}'\nFROM \"a\"\"b\".a"
+        );
         assert_eq!(split.types, [Type::INT8, Type::TEXT_ARRAY]);
         let inline = texts(false).get(&TEXT);
         let fence = "concat_ws('/', w.started_at_epoch_ms, w.recovery_attempts, w.executor_id)";
