@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use mainstay::postgres::Config;
+use mainstay::postgres::{Config, PayloadLayout};
 use mainstay::prelude::*;
 use mainstay::{Builder, Settings, Start, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::plan::Tables;
 
 /// Our application, its version and its queue.
 pub(crate) const APP: &str = "ours";
@@ -79,22 +81,26 @@ impl Workflow for Desk {
     }
 }
 
-/// Launches our engine on a database; one for programs of the older ladder is held there.
-pub(crate) async fn launch(url: &str, reads_split: bool) -> Result<Engine, String> {
-    let builder = builder(url, reads_split).await?;
+/// Launches our engine on a database.
+pub(crate) async fn launch(url: &str, tables: Tables) -> Result<Engine, String> {
+    let builder = builder(url, tables).await?;
     let builder = builder.register(echo).register(join).register(nothing).register(refuse).register(steps);
     let builder = builder.register(largest).register(hold).register(Desk("east"));
     builder.launch().await.map_err(|error| format!("our engine: {error}"))
 }
 
 /// As [`launch`], without a workflow of its own: whatever it starts is another's.
-pub(crate) async fn launch_caller(url: &str, reads_split: bool) -> Result<Engine, String> {
-    builder(url, reads_split).await?.launch().await.map_err(|error| format!("our engine: {error}"))
+pub(crate) async fn launch_caller(url: &str, tables: Tables) -> Result<Engine, String> {
+    builder(url, tables).await?.launch().await.map_err(|error| format!("our engine: {error}"))
 }
 
-async fn builder(url: &str, reads_split: bool) -> Result<Builder, String> {
+async fn builder(url: &str, tables: Tables) -> Result<Builder, String> {
     let config = Config::new(url);
-    let config = if reads_split { config } else { config.hold_at_108() };
+    let config = match tables {
+        Tables::Newest => config,
+        Tables::Inline => config.payload_layout(PayloadLayout::Inline),
+        Tables::Held => config.hold_at_108(),
+    };
     let store = mainstay::postgres::open(config).await.map_err(|error| format!("our store: {error}"))?;
     let quick = |settings: Settings| {
         settings.tick(Duration::from_millis(200)).beat(Duration::from_millis(500)).ttl(Duration::from_secs(2))

@@ -63,6 +63,17 @@ pub(crate) enum First {
     Theirs,
 }
 
+/// How our store keeps the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// At the end of the ladder, payloads in tables of their own.
+    Newest,
+    /// There too, and payloads of new rows where programs of the older ladder look.
+    Inline,
+    /// At 108.
+    Held,
+}
+
 /// What is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -81,6 +92,7 @@ pub(crate) struct Scenario {
     pub(crate) kind: Kind,
     pub(crate) sdk: Sdk,
     pub(crate) first: First,
+    pub(crate) tables: Tables,
 }
 
 /// All of them, the smoke part first.
@@ -90,8 +102,13 @@ pub(crate) fn all() -> Vec<Scenario> {
         for first in [First::Ours, First::Theirs] {
             for kind in [Kind::TheirClient, Kind::OurClient, Kind::SideBySide, Kind::SqlFunction] {
                 // The function writes an envelope, which that crate takes for the parameter.
-                if kind != Kind::SqlFunction || sdk.is_portable() {
-                    all.push(Scenario { kind, sdk, first });
+                if kind == Kind::SqlFunction && !sdk.is_portable() {
+                    continue;
+                }
+                let tables = if sdk.reads_split() { Tables::Newest } else { Tables::Held };
+                all.push(Scenario { kind, sdk, first, tables });
+                if !sdk.reads_split() && matches!(kind, Kind::TheirClient | Kind::OurClient) {
+                    all.push(Scenario { kind, sdk, first, tables: Tables::Inline });
                 }
             }
         }
@@ -111,7 +128,7 @@ impl Scenario {
 
     /// Runs it. Errors: what was found instead of what was expected.
     pub(crate) async fn run(&self, sdks: &Path, url: &str) -> Result<(), String> {
-        let place = scenarios::Place { sdk: self.sdk, first: self.first, sdks, url };
+        let place = scenarios::Place { sdk: self.sdk, first: self.first, tables: self.tables, sdks, url };
         match self.kind {
             Kind::TheirClient => scenarios::their_client(&place).await,
             Kind::OurClient => scenarios::our_client(&place).await,
@@ -133,6 +150,11 @@ impl fmt::Display for Scenario {
             First::Ours => "our tables",
             First::Theirs => "their tables",
         };
-        write!(f, "{}/{kind}/{first}", self.sdk)
+        let tables = match self.tables {
+            Tables::Newest => "",
+            Tables::Inline => ", payloads inline",
+            Tables::Held => ", held at 108",
+        };
+        write!(f, "{}/{kind}/{first}{tables}", self.sdk)
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::ours;
 use crate::peer::{Executor, Peer, Told};
-use crate::plan::{First, Sdk};
+use crate::plan::{First, Sdk, Tables};
 use crate::values::{same, shown};
 
 pub(crate) use our_client::our_client;
@@ -27,6 +27,7 @@ const THEIRS: Executor<'static> = Executor { app: "theirs", version: "t1", queue
 pub(crate) struct Place<'a> {
     pub(crate) sdk: Sdk,
     pub(crate) first: First,
+    pub(crate) tables: Tables,
     pub(crate) sdks: &'a Path,
     pub(crate) url: &'a str,
 }
@@ -44,7 +45,7 @@ impl Place<'_> {
 
     /// As `both`, and ours has no workflow of its own.
     async fn caller_and_theirs(&self) -> Result<(Engine, Peer), String> {
-        let caller = ours::launch_caller(self.url, self.sdk.reads_split());
+        let caller = ours::launch_caller(self.url, self.tables);
         if self.first == First::Ours {
             let engine = caller.await?;
             return Ok((engine, self.theirs().await?));
@@ -54,7 +55,7 @@ impl Place<'_> {
     }
 
     async fn ours(&self) -> Result<Engine, String> {
-        ours::launch(self.url, self.sdk.reads_split()).await
+        ours::launch(self.url, self.tables).await
     }
 
     async fn theirs(&self) -> Result<Peer, String> {
