@@ -36,7 +36,7 @@ async fn ends(store: &Postgres, row: &ClaimedRow) {
     let unit = Unit::by(&row.fence).outcome(Outcome::Success("\"done\"".into()));
     let committed = store.commit(&[unit]).await.expect("committed");
     assert!(matches!(committed.units[..], [Ok(UnitReply::Done { .. })]), "{committed:?}");
-    let standing = store.workflow_standing(&[row.row.id.clone()]).await.expect("read");
+    let standing = store.workflow_standing(std::slice::from_ref(&row.row.id)).await.expect("read");
     assert_eq!(standing, [Standing::Ended(Outcome::Success("\"done\"".into()))]);
 }
 
