@@ -276,6 +276,24 @@ fn what_follows_an_end_comes_in_a_second_transaction_and_others_stay_in_the_firs
 }
 
 #[test]
+fn a_submit_after_a_cancel_of_its_fence_finds_the_key_free() {
+    let units = [
+        Unit::by(&fence(0)).effect(cancel_of(&[3], false)),
+        Unit::by(&fence(0)).effect(job(5, Some(0), 1)),
+        Unit::by(&fence(1)).effect(job(4, None, 2)),
+    ];
+    assert_eq!(together(&units), [Group::Together(vec![0, 2]), Group::Together(vec![1])]);
+    let open = |key: Option<&str>, runs| Row { runs, is_open: true, key: key.map(str::to_owned), ..Row::default() };
+    let named = |(id, row): (&str, Row)| (id.to_owned(), row);
+    let before: Rows =
+        [("w0", open(None, true)), ("w1", open(None, true)), ("w3", open(Some("k0"), false))].map(named).into();
+    let mut after = before.clone();
+    let answers = divided(&mut after, &units);
+    assert!(is_serial(&before, &units, &answers, &after), "{answers:?}");
+    assert!(after["w5"].key.is_some());
+}
+
+#[test]
 fn an_effect_that_reaches_what_it_does_not_name_stands_alone_and_in_its_place() {
     let units = [
         Unit::new().effect(job(4, None, 1)),

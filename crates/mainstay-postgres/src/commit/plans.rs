@@ -52,8 +52,34 @@ fn cases() -> Vec<(&'static str, String, f64)> {
     let (q, work, no) = (same("text", "'q'"), same("text", "'work'"), same("bool", "false"));
     let zeros = same("int", "0");
     let submit = [
-        "NULL", &ords, &fresh, &fresh, &work, &none, &none, &none, &none, &q, &none, &nothing, &nothing, &zeros, &none, &none,
-        &none, &none, &nothing, &nothing, &nothing, &none, &none, &none, &none, &none, &work, &same("bool", "true"),
+        "NULL",
+        &ords,
+        &fresh,
+        &fresh,
+        &work,
+        &none,
+        &none,
+        &none,
+        &none,
+        &q,
+        &none,
+        &nothing,
+        &nothing,
+        &zeros,
+        &none,
+        &none,
+        &none,
+        &none,
+        &nothing,
+        &nothing,
+        &nothing,
+        &none,
+        &none,
+        &none,
+        &none,
+        &none,
+        &work,
+        &same("bool", "true"),
     ]
     .join(", ");
     let judge = [&*ords, &zeros, &fresh, &fresh, &work, &none, &none, &none, &q, &fresh, &no].join(", ");
@@ -64,12 +90,18 @@ fn cases() -> Vec<(&'static str, String, f64)> {
         ("commit_probe", format!("{ords}, {running}, {ords}, {running}, {zeros}"), 2_500.0),
         ("commit_submit", submit, 14_000.0),
         ("commit_judge", judge, 4_000.0),
-        ("commit_outcomes", format!("NULL, {ords}, {running}, {}, {work}, {none}", same("text", "'SUCCESS'")), 16_000.0),
+        (
+            "commit_outcomes",
+            format!("NULL, {ords}, {running}, {}, {work}, {none}", same("text", "'SUCCESS'")),
+            16_000.0,
+        ),
         ("commit_cancels", format!("NULL, {ords}, {zeros}, {running}"), 14_000.0),
         ("commit_give_back", format!("NULL, {ords}, {running}, {nothing}, {no}, 'i'"), 14_000.0),
         (
             "commit_steps",
-            format!("NULL, {ords}, {running}, {zeros}, {work}, {work}, {none}, {nothing}, {none}, {none}, {zero}, {none}"),
+            format!(
+                "NULL, {ords}, {running}, {zeros}, {work}, {work}, {none}, {nothing}, {none}, {none}, {zero}, {none}"
+            ),
             9_000.0,
         ),
         ("commit_family", "ARRAY['first-1', 'first-2']".to_owned(), 200.0),
