@@ -1,7 +1,7 @@
 //! The pool of connections.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bb8::{ManageConnection, PooledConnection, QueueStrategy, RunError};
@@ -13,11 +13,18 @@ use tokio_postgres::AsyncMessage;
 use crate::config::Config;
 use crate::connect::{Connected, Connector};
 use crate::fault::Fault;
-use crate::session::{Session, settings};
+use crate::session::{Session, idle_limit, settings};
 use crate::text::Texts;
 
 /// How long a call waits for a connection before it says that there is none.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long one attempt of the pool to connect tries again, half of what a call waits.
+const TRIES: Duration = Duration::from_secs(5);
+
+/// Pauses between these tries: at most one a second and connection, so that a server that starts is not flooded.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The statements for what the database has now, shared by all connections.
 pub(crate) type Shared = Arc<RwLock<Arc<Texts>>>;
@@ -28,22 +35,51 @@ pub(crate) struct Manager {
     tasks: Tasks,
     texts: Shared,
     pooler: bool,
+    env: Env,
+    /// Longest that a call may take, the settings of a new connection too.
+    limit: Duration,
+    failed: Failed,
+}
+
+/// Why the latest attempt to connect has failed, nothing after one that has not.
+type Failed = Arc<Mutex<Option<StoreError>>>;
+
+impl Manager {
+    async fn attempt(&self) -> Result<Session, StoreError> {
+        let Connected { client, messages } = self.connector.connect().await?;
+        let driver = drive(&self.tasks, messages, |_| {});
+        let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut session = Session::new(client, driver, texts, self.pooler, self.limit);
+        if !self.pooler {
+            let script = format!("{}{}", settings(false), idle_limit(self.limit, false));
+            let Ok(set) = self.env.timeout(self.limit, session.client().batch_execute(&script)).await else {
+                // A line that has gone dead must not keep a place of the pool.
+                session.give_up();
+                return Err(StoreError::new(ErrorKind::Unavailable, "connect").with_source("no answer of the server"));
+            };
+            set.map_err(|error| Fault::Postgres(error).of("connect"))?;
+        }
+        Ok(session)
+    }
 }
 
 impl ManageConnection for Manager {
     type Connection = Session;
     type Error = StoreError;
 
+    /// Tries for a while: the pool's own pauses grow to several seconds, by which a server that is back would be missed.
     async fn connect(&self) -> Result<Session, StoreError> {
-        let Connected { client, messages } = self.connector.connect().await?;
-        let driver = drive(&self.tasks, messages, |_| {});
-        let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let session = Session::new(client, driver, texts, self.pooler);
-        if !self.pooler {
-            let set = session.client().batch_execute(&settings(false)).await;
-            set.map_err(|error| Fault::Postgres(error).of("connect"))?;
+        let (end, mut pause) = (self.env.deadline(TRIES), FIRST_PAUSE);
+        loop {
+            let made = self.attempt().await;
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = made.as_ref().err().cloned();
+            let is_away = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable);
+            if !is_away || self.env.monotonic() >= end {
+                return made;
+            }
+            self.env.sleep(self.env.rng().jitter(pause, 0.5, 1.0)).await;
+            pause = (pause * 2).min(LAST_PAUSE);
         }
-        Ok(session)
     }
 
     async fn is_valid(&self, session: &mut Session) -> Result<(), StoreError> {
@@ -64,7 +100,9 @@ pub(crate) fn drive(
     tasks.spawn("connection", async move {
         while let Some(message) = messages.next().await {
             match message {
-                Ok(AsyncMessage::Notice(notice)) => tracing::debug!(code = notice.code().code(), "{}", notice.message()),
+                Ok(AsyncMessage::Notice(notice)) => {
+                    tracing::debug!(code = notice.code().code(), "{}", notice.message())
+                }
                 Ok(AsyncMessage::Notification(heard)) => hear(heard.payload()),
                 Ok(_) => {}
                 Err(error) => {
@@ -81,6 +119,7 @@ pub(crate) fn drive(
 pub(crate) struct Pool {
     pool: bb8::Pool<Manager>,
     texts: Shared,
+    failed: Failed,
 }
 
 impl fmt::Debug for Pool {
@@ -94,21 +133,27 @@ impl Pool {
     /// A pool without connections yet.
     pub(crate) fn new(connector: Connector, config: &Config, env: &Env, texts: Shared) -> Self {
         let tasks = env.tasks().group("postgres");
-        let manager = Manager { connector, tasks, texts: texts.clone(), pooler: config.is_pooled() };
+        let (pooler, limit) = (config.is_pooled(), config.call_limit());
+        let failed = Failed::default();
+        let manager =
+            Manager { connector, tasks, texts: texts.clone(), pooler, env: env.clone(), limit, failed: failed.clone() };
         let pool = bb8::Pool::builder()
             .max_size(config.pool_size())
             .test_on_check_out(true)
             .connection_timeout(PATIENCE)
             .queue_strategy(QueueStrategy::Lifo)
             .build_unchecked(manager);
-        Self { pool, texts }
+        Self { pool, texts, failed }
     }
 
     /// A connection, with the statements for what the database has now.
     pub(crate) async fn get(&self) -> Result<PooledConnection<'static, Manager>, Fault> {
         let mut session = self.pool.get_owned().await.map_err(|error| match error {
             RunError::User(error) => Fault::Given(error),
-            RunError::TimedOut => Fault::Store(ErrorKind::Unavailable, "no connection is free".into()),
+            RunError::TimedOut => match self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+                Some(error) => Fault::Given(error),
+                None => Fault::Store(ErrorKind::Unavailable, "no connection is free".into()),
+            },
         })?;
         session.follow(&self.texts());
         Ok(session)

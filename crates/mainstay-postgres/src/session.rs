@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use mainstay_env::Task;
@@ -47,6 +48,15 @@ pub(crate) fn settings(local: bool) -> String {
     SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect()
 }
 
+/// Has the server undo a transaction of which nothing more is heard for as long as a call may take: a client that a dead line
+/// has made give up cannot tell it, and the locks would stay until the server notices.
+pub(crate) fn idle_limit(limit: Duration, local: bool) -> String {
+    let scope = if local { "SET LOCAL" } else { "SET" };
+    // Milliseconds of the server are 31 bits, and 0 is no limit.
+    let millis = limit.as_millis().clamp(1, 2_147_483_647);
+    format!("{scope} idle_in_transaction_session_timeout = {millis};")
+}
+
 /// One connection of the pool. Used by one call at a time.
 pub(crate) struct Session {
     client: Client,
@@ -55,6 +65,8 @@ pub(crate) struct Session {
     statements: HashMap<&'static str, Statement>,
     /// Nothing is prepared and nothing is set beyond a transaction, because the next one may be on another connection.
     pooler: bool,
+    /// Longest that a call may take.
+    limit: Duration,
     open: bool,
     broken: bool,
 }
@@ -62,8 +74,8 @@ pub(crate) struct Session {
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
 
 impl Session {
-    pub(crate) fn new(client: Client, driver: Task<()>, texts: Arc<Texts>, pooler: bool) -> Self {
-        Self { client, driver, texts, statements: HashMap::new(), pooler, open: false, broken: false }
+    pub(crate) fn new(client: Client, driver: Task<()>, texts: Arc<Texts>, pooler: bool, limit: Duration) -> Self {
+        Self { client, driver, texts, statements: HashMap::new(), pooler, limit, open: false, broken: false }
     }
 
     /// Goes on with the statements for what the database has now.
@@ -139,7 +151,11 @@ impl Session {
         let mut sent: Vec<Asked<'_>> = Vec::with_capacity(asks.len() + 2);
         // Each is put on the wire by its first poll, and they are polled in order.
         if begins {
-            let begin = if self.pooler { format!("BEGIN;{}", settings(true)) } else { "BEGIN".to_owned() };
+            let begin = if self.pooler {
+                format!("BEGIN;{}{}", settings(true), idle_limit(self.limit, true))
+            } else {
+                "BEGIN".to_owned()
+            };
             let client = &self.client;
             sent.push(Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) }));
         }
