@@ -1,9 +1,22 @@
 //! PostgreSQL, the store of production: how a database is opened, beyond what its address says.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use mainstay::postgres::{self, Config};
+//!
+//! let config = Config::new("postgres://app@127.0.0.1:1/shop?connect_timeout=2").schema("workflows").pool(20);
+//! match postgres::open(config).await {
+//!     Ok(store) => drop(store),
+//!     Err(error) => println!("{}", error.message()),
+//! }
+//! # }
+//! ```
 
 use std::sync::Arc;
 
 use mainstay_runtime::Result;
-use mainstay_runtime::private::store_error;
+use mainstay_runtime::private::not_opened;
 use mainstay_store::{Store, StoreClock};
 
 /// How a PostgreSQL database is opened: its address, schema, pool and payload cap, whether a pooler is between.
@@ -45,6 +58,6 @@ pub use mainstay_postgres::PayloadLayout;
 /// ```
 pub async fn open(config: Config) -> Result<Arc<dyn Store>> {
     let env = crate::open::env()?;
-    let store = mainstay_postgres::Postgres::open(&env, config, StoreClock::Server).await.map_err(store_error)?;
-    Ok(Arc::new(store))
+    let opened = mainstay_postgres::Postgres::open(&env, config, StoreClock::Server).await;
+    Ok(Arc::new(opened.map_err(|error| not_opened("postgres", error))?))
 }
