@@ -8,7 +8,9 @@ use clap::Parser;
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 #[command(
     name = "ingest",
-    after_help = "Ends with 0 when all files were ingested, 1 when some failed, 2 when it cannot run."
+    after_help = "Ends with 0 when all files were ingested, 1 when some failed, 2 when it cannot run.\n\n\
+        Run again after a kill, it goes on at once with a SQLite file. PostgreSQL cannot tell that a process is dead before \
+        its lease has run out: what was in its hands goes on within about 10 seconds, everything else at once."
 )]
 pub(crate) struct Args {
     /// Folder whose files are read
@@ -17,7 +19,7 @@ pub(crate) struct Args {
     /// Folder of the results; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "./ingest-out")]
     pub(crate) out: PathBuf,
-    /// Where progress is stored, such as sqlite:/path/to/file [default: a SQLite file in DIR]
+    /// Where progress is stored: sqlite:/path/to/file or postgres://user@host/database [default: a SQLite file in DIR]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// Files that are worked on at once
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// How long a step that writes waits between its two halves, in milliseconds
     #[arg(long, value_name = "MS", hide = true, default_value_t = 0)]
     pub(crate) pause: u64,
+    /// How long a process that shows no sign of life counts as alive, in milliseconds
+    #[arg(long, value_name = "MS", hide = true, value_parser = clap::value_parser!(u64).range(40..))]
+    pub(crate) lease: Option<u64>,
     /// Prints rate, waiting times and memory at the end
     #[arg(long, hide = true)]
     pub(crate) figures: bool,
@@ -70,7 +75,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for line in ["ingest", "ingest a b", "ingest a --workers 0", "ingest a --workers x", "ingest a --what"] {
+        for line in [
+            "ingest",
+            "ingest a b",
+            "ingest a --workers 0",
+            "ingest a --workers x",
+            "ingest a --what",
+            "ingest a --lease 0",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

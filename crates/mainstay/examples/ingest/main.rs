@@ -5,6 +5,9 @@
 //! cargo run --release -p mainstay --example ingest -- FOLDER [--out DIR] [--store URL] [--workers N]
 //! ```
 //!
+//! The store is a SQLite file in the folder of the results, or what `--store postgres://user@host/database` names. With
+//! PostgreSQL, what a killed process had in its hands goes on after the lease of a process, about 10 seconds; with SQLite at once.
+//!
 //! `args`, `places` and `scan` say what there is to do, `plan` which workflows that makes, `work` holds the workflows, and
 //! `run` brings them together.
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay::{Engine, Queue, Workflow};
+use mainstay::{Engine, Queue, Settings, Workflow};
 use mainstay_store::{Outcome, Standing, Store, WorkflowId};
 use sha2::{Digest, Sha256};
 
@@ -50,7 +50,8 @@ pub(crate) enum Ending {
 pub(crate) async fn run(args: &Args) -> Result<Ending, String> {
     let places = Places::find(args)?;
     let ledger = Ledger::open(args.ledger.as_deref()).map_err(|error| format!("the ledger: {error}"))?;
-    let store = mainstay::open(&places.url).await.map_err(|error| format!("{}: {}", places.url, error.message()))?;
+    let store =
+        mainstay::open(&places.url).await.map_err(|error| format!("{}: {}", shown(&places.url), error.message()))?;
     let without = places.without(args.ledger.as_deref());
     let scan = scan(&places.folder, &without).map_err(|error| format!("{}: {error}", args.folder.display()))?;
     places.out.sweep(store.env().now());
@@ -71,6 +72,11 @@ pub(crate) async fn run(args: &Args) -> Result<Ending, String> {
     ending
 }
 
+/// An address as it may be shown: one that is no file may hold a password.
+fn shown(url: &str) -> &str {
+    if url.starts_with("sqlite:") { url } else { "--store" }
+}
+
 /// Ends when the user presses Ctrl-C; never where that cannot be noticed.
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
@@ -81,13 +87,20 @@ async fn interrupted() {
 async fn launch(args: &Args, store: Arc<dyn Store>, ledger: Ledger) -> mainstay::Result<Engine> {
     let env = store.env().clone();
     let tools = Tools { ledger, pause: Duration::from_millis(args.pause), env };
+    let lease = args.lease.map(Duration::from_millis);
     Engine::builder(store)
         .app("ingest")
         .queue(Queue::new(FILES).worker_concurrency(args.workers))
         .register(IngestFile(tools.clone()))
         .register(IngestRun(tools))
+        .settings(move |settings| lease.into_iter().fold(settings, leased))
         .launch()
         .await
+}
+
+/// Settings under which a death is noticed within a lease of this length.
+fn leased(settings: Settings, lease: Duration) -> Settings {
+    settings.tick(lease / 4).beat(lease / 4).ttl(lease)
 }
 
 /// What a run works with.
@@ -227,19 +240,28 @@ impl Run<'_> {
         Ok(self.written(&report))
     }
 
-    /// Shows what has ended, for ever; ends with an error of the store.
+    /// Shows what has ended, for ever; ends with an error of the store, unless it may come back from it.
     async fn watch(&self, ids: &[WorkflowId], done: u64, progress: &mut Progress) -> String {
         let mut left: Vec<WorkflowId> = ids.to_vec();
-        let mut shown = done;
+        let (mut shown, mut is_away) = (done, false);
         loop {
             // Files are worked on in order, so that those which end next are among the first.
             let asked = left.len().min(BATCH);
-            let states = match self.states(&left[..asked]).await {
-                Ok(states) => states,
-                Err(error) => return error,
+            let standings = match self.store.workflow_standing(&left[..asked]).await {
+                Ok(standings) => standings,
+                // The run waits for it too, and goes on where it was.
+                Err(error) if error.kind().outcome_unknown() => {
+                    if !std::mem::replace(&mut is_away, true) {
+                        say("the store does not answer; waiting for it");
+                    }
+                    self.store.env().sleep(LOOK).await;
+                    continue;
+                }
+                Err(error) => return error.to_string(),
             };
-            let mut states = states.into_iter().map(|state| matches!(state, State::Never | State::Open));
-            left.retain(|_| states.next().unwrap_or(true));
+            is_away = false;
+            let mut open = standings.iter().map(|standing| matches!(state(standing), State::Never | State::Open));
+            left.retain(|_| open.next().unwrap_or(true));
             let ended = (ids.len() - left.len()) as u64;
             progress.add(ended.saturating_sub(shown));
             shown = shown.max(ended);
