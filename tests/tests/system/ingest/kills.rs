@@ -28,6 +28,9 @@ const PAUSE: u64 = 4;
 /// The same where the summary is to be met while it is written.
 const LONG_PAUSE: u64 = 1_000;
 
+/// Lease of a process on PostgreSQL, in milliseconds: what a killed one had in its hands waits for it.
+const LEASE: u64 = 600;
+
 /// Between two looks at the ledger.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -56,7 +59,16 @@ struct Series {
 
 #[test]
 fn ingest_survives_thirty_kills_and_repeats_no_recorded_step() {
-    let site = Site::of(FILES, SEED);
+    kill_thirty_times(Site::of(FILES, SEED));
+}
+
+#[test]
+fn ingest_on_postgres_survives_thirty_kills_and_repeats_no_recorded_step() {
+    let Some(database) = crate::postgres::fresh_database() else { return };
+    kill_thirty_times(Site::of(FILES, SEED).on(database, LEASE));
+}
+
+fn kill_thirty_times(site: Site) {
     site.run("calm").ended(0);
     let journal = site.journal("out");
     let series = Series { site, journal, recorded: BTreeSet::new(), judged: 0, kills: Vec::new() };

@@ -4,4 +4,5 @@ mod cases;
 mod journal;
 mod kills;
 mod pair;
+mod restart;
 mod site;

@@ -1,4 +1,4 @@
-//! Two processes ingest one folder into one file; the one that leads is killed.
+//! Two processes ingest one folder into one store; the one that leads is killed.
 
 use std::time::Duration;
 
@@ -12,12 +12,23 @@ const FILES: usize = 300;
 /// Between two looks at the ledger.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Within this the other process must have finished. A lease that had to be seen standing still would take 10 s alone.
+/// Lease of a process on PostgreSQL, in milliseconds: long enough for two that share a machine with other tests.
+const LEASE: u64 = 2_000;
+
+/// Within this the other process must have finished. A usual lease that had to be seen standing still would take 10 s alone.
 const SOON: Duration = Duration::from_secs(9);
 
 #[test]
 fn of_two_processes_on_one_folder_the_other_finishes_when_the_leading_one_is_killed() {
     let site = Site::of(FILES, 21);
+    site.run("calm").ended(0);
+    block_on(pair(&site));
+}
+
+#[test]
+fn of_two_processes_on_one_database_the_other_finishes_when_the_leading_one_is_killed() {
+    let Some(database) = crate::postgres::fresh_database() else { return };
+    let site = Site::of(FILES, 21).on(database, LEASE);
     site.run("calm").ended(0);
     block_on(pair(&site));
 }

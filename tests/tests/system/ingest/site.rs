@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use mainstay_env::{Env, Rng};
+use mainstay_pgkit::Database;
 use mainstay_sqlite::Sqlite;
 use mainstay_store::{ErrorKind, ReadSteps, Standing, Steps, Store, StoreClock, WorkflowStore};
 use tempfile::TempDir;
@@ -17,16 +18,26 @@ use crate::process::Kept;
 /// The program.
 pub(crate) const INGEST: &str = env!("CARGO_BIN_EXE_ingest");
 
+/// Where the runs of a site store their progress, but for the calm one.
+enum Progress {
+    /// In a SQLite file in the folder of the results.
+    File,
+    /// In a PostgreSQL database, with leases of so many milliseconds.
+    Postgres { database: Database, lease: u64 },
+}
+
 /// A folder `in`, and beside it what runs over it leave behind.
 pub(crate) struct Site {
     dir: TempDir,
     pub(crate) env: Env,
+    progress: Progress,
 }
 
 impl Site {
     /// An empty folder.
     pub(crate) fn empty() -> Self {
-        let site = Self { dir: TempDir::new().expect("a folder"), env: Env::system("test").expect("a thread") };
+        let (dir, env) = (TempDir::new().expect("a folder"), Env::system("test").expect("a thread"));
+        let site = Self { dir, env, progress: Progress::File };
         fs::create_dir(site.path("in")).expect("a folder");
         site
     }
@@ -44,6 +55,20 @@ impl Site {
         site
     }
 
+    /// The same with the progress of runs in a database, under leases of so many milliseconds. The run `calm` keeps its file.
+    pub(crate) fn on(mut self, database: Database, lease: u64) -> Self {
+        self.progress = Progress::Postgres { database, lease };
+        self
+    }
+
+    /// The database of the runs under this name, where it is one.
+    fn database(&self, out: &str) -> Option<(&Database, u64)> {
+        match &self.progress {
+            Progress::Postgres { database, lease } if out != "calm" => Some((database, *lease)),
+            _ => None,
+        }
+    }
+
     /// Something of this site.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -59,6 +84,9 @@ impl Site {
         let mut command = Command::new(INGEST);
         command.arg(self.path("in")).arg("--out").arg(self.path(out));
         command.arg("--ledger").arg(self.path(&format!("{out}.ledger")));
+        if let Some((database, lease)) = self.database(out) {
+            command.args(["--store", &database.url(), "--lease", &lease.to_string()]);
+        }
         command
     }
 
@@ -86,20 +114,23 @@ impl Site {
         fs::read_to_string(self.path(out).join("summary.json")).expect("a summary")
     }
 
-    /// The store of the runs under this name.
-    pub(crate) async fn store(&self, out: &str) -> Sqlite {
+    /// The file of the runs under this name.
+    async fn file(&self, out: &str) -> Sqlite {
         let file = self.path(out).join("ingest.db");
         Sqlite::open(&self.env, file, StoreClock::Server).await.expect("the store")
     }
 
     /// Every step of these workflows that is recorded.
     pub(crate) async fn recorded(&self, out: &str, workflows: &BTreeSet<String>) -> BTreeSet<Step> {
-        let mut recorded = BTreeSet::new();
         // A process that was killed at once has not even made the file.
         if workflows.is_empty() {
-            return recorded;
+            return BTreeSet::new();
         }
-        let store = self.store(out).await;
+        if let Some((database, _)) = self.database(out) {
+            return recorded_in(database, workflows);
+        }
+        let mut recorded = BTreeSet::new();
+        let store = self.file(out).await;
         for id in workflows {
             match store.workflow_steps(ReadSteps::new(id)).await {
                 Ok(Steps::Complete(steps)) => {
@@ -116,10 +147,23 @@ impl Site {
 
     /// How these workflows stand.
     pub(crate) async fn standing(&self, out: &str, workflows: &BTreeSet<String>) -> Vec<Standing> {
-        let store: Arc<dyn Store> = Arc::new(self.store(out).await);
+        let store: Arc<dyn Store> = match self.database(out) {
+            Some((database, _)) => mainstay::open(&database.url()).await.expect("the store"),
+            None => Arc::new(self.file(out).await),
+        };
         let ids: Vec<_> = workflows.iter().map(Into::into).collect();
         store.workflow_standing(&ids).await.expect("a read")
     }
+}
+
+/// Every step of these workflows in the table of the shared schema, in one look: the store would be asked for each.
+fn recorded_in(database: &Database, workflows: &BTreeSet<String>) -> BTreeSet<Step> {
+    let rows = database.client().rows("SELECT workflow_uuid, function_name FROM dbos.operation_outputs");
+    let steps = rows.into_iter().map(|mut row| {
+        let (name, id) = (row.pop().flatten(), row.pop().flatten());
+        (id.expect("an id"), name.expect("a name"))
+    });
+    steps.filter(|(id, _)| workflows.contains(id)).collect()
 }
 
 /// A run that has ended.

@@ -1,0 +1,96 @@
+//! Statements that the server itself ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay::{ErrorKind, Invocation};
+use mainstay_env::{BoxFuture, Clock, Env, Monotonic, Timestamp, block_on};
+use mainstay_pgkit::Proxy;
+use mainstay_postgres::{Config, Postgres};
+use mainstay_store::{Place, Store, StoreClock, WorkflowStore};
+
+use super::support::{self, JOB, Marks, ORDERS, count, fresh_database, ids, launch, shop, submit, until};
+
+/// How much faster time passes for a process of these tests, so that its patience of half a minute is over soon.
+const FAST: u32 = 6;
+
+/// A clock whose time passes faster than the machine's.
+#[derive(Debug)]
+struct Fast(Arc<dyn Clock>);
+
+impl Clock for Fast {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic(self.0.monotonic().0 * FAST)
+    }
+
+    fn sleep_until(&self, at: Monotonic) -> BoxFuture<'static, ()> {
+        self.0.sleep_until(Monotonic(at.0 / FAST))
+    }
+}
+
+/// The setting of a role whose statements end after 50 ms.
+const ROLE: &str = "mainstay_hurried";
+
+#[test]
+fn case_o16_statements_that_the_server_ends_are_sent_a_few_times_and_then_told_of() {
+    let Some(database) = fresh_database() else { return };
+    let proxy = Proxy::before(database.server()).expect("a proxy");
+    let role = format!("{ROLE}_{}", std::process::id());
+    let mut admin = database.server().client();
+    admin.run(&format!("CREATE ROLE {role} LOGIN SUPERUSER"));
+    let url = proxy.url(&database).replace("postgres@", &format!("{role}@"));
+    block_on(async {
+        let env = Env::system("fast").expect("a thread");
+        let env = env.with_clock(Arc::new(Fast(env.clock().clone())));
+        let opened = Postgres::open(&env, Config::new(url), StoreClock::Server).await;
+        let bare = Arc::new(opened.expect("a store"));
+        let store: Arc<dyn Store> = bare.clone();
+        let marks = Marks::default();
+        let builder = shop(&store, &marks, Duration::ZERO);
+        // Times of the fast clock, so that leases are beaten as often as everywhere.
+        let usual = |settings: mainstay::Settings| {
+            settings.tick(Duration::from_secs(2)).beat(Duration::from_secs(2)).ttl(Duration::from_secs(60))
+        };
+        let engine = launch(builder.settings(usual)).await;
+        let direct = support::open(&database.url(), |config| config).await;
+        // A launch on a busy machine may take longer than any of its statements has from here on.
+        admin.run(&format!("ALTER ROLE {role} SET statement_timeout = '50ms'"));
+        database.terminate_sessions();
+        submit(&direct, &ids("w", 1), || Place::queue(ORDERS)).await;
+        let handle = engine.handle_by_id::<()>("w0");
+        handle.result().timeout(Duration::from_secs(60)).await.expect("it has run");
+        // A session that was being opened while the role was changed has ended by now, too.
+        database.terminate_sessions();
+        let mut client = database.client();
+
+        // Whoever looks at the table waits for as long as this transaction is open.
+        client.run("BEGIN; LOCK TABLE dbos.workflow_status IN ACCESS EXCLUSIVE MODE");
+        let bare = bare.workflow_rows(&["w0".into()]).await.expect_err("it is ended by the server");
+        assert_eq!(bare.kind(), mainstay_store::ErrorKind::Timeout);
+        assert!(format!("{bare:?}").contains("statement_timeout"), "{bare:?}");
+        proxy.reset_counts();
+        let read = handle.row().await.expect_err("it is ended by the server");
+        assert_eq!(read.kind(), ErrorKind::Unavailable, "{}", read.message());
+        let begun = env.monotonic();
+        let start = engine.start(Invocation::named(JOB)).id("late").queue(ORDERS).await.expect_err("so is this");
+        let took = env.monotonic().since(begun);
+        assert_eq!(start.kind(), ErrorKind::Unavailable, "{}", start.message());
+        assert!(format!("{start:?}").contains("statement_timeout"), "{start:?}");
+        assert!(took < Duration::from_secs(45), "told after {took:?}");
+        let sent = proxy.messages().iter().filter(|message| message.runs() && message.is_commit()).count();
+        assert!((2..100).contains(&sent), "tried {sent} times in {took:?}");
+        client.run("COMMIT");
+
+        // The engine has waited, and goes on.
+        submit(&direct, &ids("more", 20), || Place::queue(ORDERS)).await;
+        until(store.env(), "the others run", || count(&mut client, "status = 'SUCCESS'") >= 21).await;
+        assert_eq!(marks.doubles(), Vec::new());
+        engine.shutdown(Duration::from_secs(5)).await.expect("an end");
+    });
+    drop(proxy);
+    admin.run(&format!("DROP ROLE {role}"));
+}
