@@ -3,7 +3,7 @@
 use crate::counts::{Counts, Outcome};
 use crate::pg::Postgres;
 use crate::test::{self, Part, Setting};
-use crate::{bite, shell, tidy, tools};
+use crate::{bite, interop, shell, tidy, tools};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,17 +14,19 @@ enum Group {
     Build,
     Unit,
     Crash,
+    Interop,
     Long,
 }
 
 impl Group {
-    const ALL: [Self; 4] = [Self::Build, Self::Unit, Self::Crash, Self::Long];
+    const ALL: [Self; 5] = [Self::Build, Self::Unit, Self::Crash, Self::Interop, Self::Long];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Build => "build and lint",
             Self::Unit => "unit, property, conformance",
             Self::Crash => "crash and random",
+            Self::Interop => "interop",
             Self::Long => "long runs",
         }
     }
@@ -36,12 +38,13 @@ impl Group {
             Self::Build => Some(Duration::from_secs(11 * 60)),
             Self::Unit if !full => Some(Duration::from_secs(6 * 60)),
             Self::Crash if !full => Some(Duration::from_secs(4 * 60)),
-            Self::Unit | Self::Crash | Self::Long => None,
+            Self::Interop if !full => Some(Duration::from_secs(2 * 60)),
+            Self::Unit | Self::Crash | Self::Interop | Self::Long => None,
         }
     }
 }
 
-/// The limit of a whole run, docs/testing.md; interop with other programs will take two of these minutes.
+/// The limit of a whole run, docs/testing.md.
 const TOTAL: Duration = Duration::from_secs(25 * 60);
 
 #[derive(Clone, Debug)]
@@ -66,6 +69,7 @@ pub(crate) fn run(root: &Path, full: bool) -> Outcome {
     run.stage("tests", Group::Unit, |run| run.tests(Part::Unit));
     run.stage("doctests", Group::Unit, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
     run.stage("system tests", Group::Crash, |run| run.tests(Part::System));
+    run.stage("interop", Group::Interop, |run| run.interop());
     if full {
         run.stage("bite", Group::Long, |run| bite::run(run.root, &[]).and_then(|outcome| run.count(outcome)));
     }
@@ -122,6 +126,11 @@ impl Run<'_> {
     fn tests(&mut self, part: Part) -> Result<(), String> {
         let outcome = test::tests(self.setting(), part, &[])?;
         self.count(outcome.demand_some())
+    }
+
+    /// The smoke part, or all of it, on the server of the run.
+    fn interop(&self) -> Result<(), String> {
+        interop::on(self.root, self.postgres.as_ref(), !self.full, &[])
     }
 
     fn count(&mut self, outcome: Outcome) -> Result<(), String> {

@@ -44,6 +44,12 @@ const ALL: &[Sdk] = &[
 /// Fetches what is missing and runs the scenarios, or their smoke part; `filters` are parts of their names. Errors: an SDK cannot
 /// be had, there is no PostgreSQL, or a scenario failed.
 pub(crate) fn run(root: &Path, smoke: bool, filters: &[String]) -> Result<Outcome, String> {
+    let postgres = Postgres::demanded(root, None)?;
+    on(root, Some(&postgres), smoke, filters).map(|()| Outcome::default())
+}
+
+/// As [`run`], on the server of a run that goes on.
+pub(crate) fn on(root: &Path, postgres: Option<&Postgres>, smoke: bool, filters: &[String]) -> Result<(), String> {
     let wanted: Vec<Sdk> = ALL.iter().copied().filter(|sdk| sdk.smoke || !smoke).collect();
     prepare(&wanted)?;
     let fetched = std::thread::scope(|scope| {
@@ -51,11 +57,12 @@ pub(crate) fn run(root: &Path, smoke: bool, filters: &[String]) -> Result<Outcom
         all.into_iter().map(|one| one.join().unwrap_or_else(|_| Err("fetching panicked".into()))).collect()
     });
     fetched_all(fetched)?;
-    let postgres = Postgres::demanded(root, None)?;
     let mut command = shell::cargo(root, &["run", "--quiet", "-p", "mainstay-interop", "--", SDKS]);
     command.args(smoke.then_some("--smoke")).args(filters);
-    postgres.tell(&mut command);
-    shell::run(&mut command).map(|()| Outcome::default())
+    if let Some(postgres) = postgres {
+        postgres.tell(&mut command);
+    }
+    shell::run(&mut command)
 }
 
 /// The programs that fetching and running need; those that are missing are installed once, before anything goes on at a time.

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
 
 fn asked() -> Result<Asked, String> {
     let mut words = std::env::args().skip(1);
-    let sdks = words.next().ok_or("usage: interop SDKS [--smoke] [FILTER ..]")?.into();
+    let folder = words.next().ok_or("usage: interop SDKS [--smoke] [FILTER ..]")?;
+    let sdks = std::fs::canonicalize(&folder).map_err(|error| format!("{folder}: {error}"))?;
     let mut asked = Asked { sdks, smoke: false, filters: Vec::new() };
     for word in words {
         match word.as_str() {
