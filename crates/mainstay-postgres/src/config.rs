@@ -151,7 +151,7 @@ impl Config {
         self
     }
 
-    /// Sends and hears no wakeups, as where notifications do not pass; everything is right, only slower.
+    /// Sends and hears no notifications, and so holds no connection for them: what other processes do is found by polling.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.silent = true;

@@ -148,13 +148,6 @@ pub(crate) fn is_undefined(error: &Error) -> bool {
     stale || is_one_of(error, &["42P01", "42703", "42883", "3F000"])
 }
 
-/// Whether the same transaction, begun anew, may succeed: nothing of this one was written.
-///
-/// 23503 is a message whose workflow went between the look and the write, 23505 a row that another program wrote there.
-pub(crate) fn is_retryable_transaction(error: &Error) -> bool {
-    is_one_of(error, &["40001", "40P01", "55P03", "23503", "23505"])
-}
-
 fn is_one_of(error: &Error, codes: &[&str]) -> bool {
     error.code().is_some_and(|code| codes.contains(&code.code()))
 }

@@ -20,6 +20,7 @@ static OVER: Text = text!("lease_over");
 static ROWS: Text = text!("lease_rows");
 
 /// The statements of this module.
+#[cfg(test)]
 pub(crate) const ALL: &[&Text] = &[&OPEN, &BEAT, &LIST, &OVER, &ROWS];
 
 #[async_trait]

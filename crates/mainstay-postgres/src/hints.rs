@@ -73,16 +73,20 @@ impl Waiting {
 /// The sending end.
 #[derive(Debug)]
 pub(crate) struct Hints {
-    waiting: Arc<Waiting>,
+    waiting: Option<Arc<Waiting>>,
 }
 
 impl Hints {
     /// Begins to listen and to send.
-    pub(crate) fn start(line: Line, wakeups: &Wakeups) -> Self {
-        let waiting = Arc::<Waiting>::default();
-        let (wakeups, sent) = (wakeups.clone(), waiting.clone());
-        // Owned by the store's group of tasks, which ends with the store.
-        drop(line.tasks.clone().spawn("hints", async move { line.hold(&wakeups, &sent).await }));
+    /// Without a line hints stay in this process.
+    pub(crate) fn start(line: Option<Line>, wakeups: &Wakeups) -> Self {
+        let waiting = line.map(|line| {
+            let waiting = Arc::<Waiting>::default();
+            let (wakeups, sent) = (wakeups.clone(), waiting.clone());
+            // Owned by the store's group of tasks, which ends with the store.
+            drop(line.tasks.clone().spawn("hints", async move { line.hold(&wakeups, &sent).await }));
+            waiting
+        });
         Self { waiting }
     }
 
@@ -95,13 +99,14 @@ impl Hints {
         for hint in &hints {
             wakeups.publish(hint.clone());
         }
-        let mut waiting = self.waiting.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.extend(hints);
-        if waiting.len() > MOST {
-            *waiting = BTreeSet::from([Wakeup::All]);
+        let Some(Waiting { hints: sent, more }) = self.waiting.as_deref() else { return };
+        let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.extend(hints);
+        if sent.len() > MOST {
+            *sent = BTreeSet::from([Wakeup::All]);
         }
-        drop(waiting);
-        self.waiting.more.notify_one();
+        drop(sent);
+        more.notify_one();
     }
 }
 
@@ -190,10 +195,8 @@ impl Line {
             [] => vec![own("")],
             some => some.iter().map(|text| own(text)).collect(),
         };
-        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] = [
-            (&self.channel, tokio_postgres::types::Type::TEXT),
-            (&texts, tokio_postgres::types::Type::TEXT_ARRAY),
-        ];
+        let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] =
+            [(&self.channel, tokio_postgres::types::Type::TEXT), (&texts, tokio_postgres::types::Type::TEXT_ARRAY)];
         client.query_typed("SELECT pg_catalog.pg_notify($1, p) FROM unnest($2) AS p", &params).await?;
         Ok(())
     }

@@ -15,24 +15,33 @@
 //! # Ok(())
 //! # }
 //! ```
-#![allow(dead_code, reason = "parts of a store that is being put together")]
 
+mod claim;
 mod clock;
+mod commit;
 mod config;
 mod connect;
 mod error;
+mod executor;
 mod fault;
 mod hints;
 mod identifier;
 mod layout;
+mod maintenance;
 mod pool;
+mod queues;
+mod queues_read;
+mod registry;
+mod row;
 mod schema;
 mod session;
 mod store;
-mod stub;
 mod text;
+#[cfg(test)]
+mod upkeep_plans;
+mod workflows;
 
 pub use config::{Config, PayloadLayout};
-pub use store::Postgres;
 #[doc(hidden)]
 pub use schema::testing as schema_testing;
+pub use store::Postgres;

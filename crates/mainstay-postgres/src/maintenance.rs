@@ -25,6 +25,7 @@ static PICK: Text = text!("collect_pick");
 static ORPHANS: Text = text!("collect_orphans");
 
 /// The statements of this module.
+#[cfg(test)]
 pub(crate) const ALL: &[&Text] = &[&SWEEP, &READ, &ROWS, &PICK, &ORPHANS];
 
 /// The parts of its age at which a look for orphans may begin.

@@ -21,6 +21,7 @@ static PROBE: Text = text!("probe");
 static AUDIT: Text = text!("audit");
 
 /// The statements of probe and audit.
+#[cfg(test)]
 pub(crate) const ALL: &[&Text] = &[&PROBE, &AUDIT];
 
 #[async_trait]

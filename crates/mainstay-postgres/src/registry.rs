@@ -27,6 +27,7 @@ static VERSION_PROMOTE: Text = text!("version_promote");
 static VERSION_LIST: Text = text!("version_list");
 
 /// The statements of this module.
+#[cfg(test)]
 pub(crate) const ALL: &[&Text] = &[
     &QUEUE_LIST,
     &QUEUE_INSERT,

@@ -164,18 +164,16 @@ impl Inner {
         let connected = connector.connect_or_create().await?;
         let driver = drive(&tasks, connected.messages, |_| {});
         let mut client = connected.client;
-        let mode = if config.only_verifies() {
-            Mode::Verify
-        } else {
-            Mode::Migrate { hold_at_108: config.holds_at_108() }
-        };
+        let mode =
+            if config.only_verifies() { Mode::Verify } else { Mode::Migrate { hold_at_108: config.holds_at_108() } };
         let layout = schema::prepare(&mut client, &schema, mode, &env).await;
         drop(client);
         driver.abort();
         let texts = Arc::new(Texts::new(schema.clone(), layout?, config.payloads() == PayloadLayout::Split));
         let shared = Arc::new(RwLock::new(texts));
         let wakeups = Wakeups::new();
-        let hints = Hints::start(Line::new(&env, &tasks, connector.clone(), &schema, config.is_pooled()), &wakeups);
+        let line = Line::new(&env, &tasks, connector.clone(), &schema, config.is_pooled());
+        let hints = Hints::start((!config.is_silent()).then_some(line), &wakeups);
         let pool = Pool::new(connector, &config, &env, shared);
         let (time, fronts) = (Time::new(clock), Fronts::default());
         let inner = Self { env, tasks, config, schema, pool, time, wakeups, hints, fronts };

@@ -65,10 +65,6 @@ impl Texts {
         Self::new(self.schema.clone(), layout, self.write_split)
     }
 
-    pub(crate) fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
     /// A statement as it is sent; rendered once.
     pub(crate) fn get(&self, text: &'static Text) -> Arc<Rendered> {
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -22,6 +22,7 @@ static INPUT: Text = text!("read_input");
 static HOLDER: Text = text!("read_holder");
 
 /// The statements of these reads.
+#[cfg(test)]
 pub(crate) const ALL: &[&Text] = &[&STANDING, &ROWS, &STEPS, &INPUT, &HOLDER];
 
 /// Most steps of one page. The statement gives one more, which shows that there are more.

@@ -32,6 +32,7 @@ static QUEUE: Text = text!("claim_queue");
 static ASIDE: Text = text!("claim_aside");
 
 /// The statements of claims.
+#[cfg(test)]
 pub(crate) const ALL: &[&Text] = &[
     &QUEUE,
     &ASIDE,

@@ -27,11 +27,13 @@ async fn call(store: &Postgres, number: u64, round: u64) -> Result<()> {
     match number {
         0..=3 => {
             let place = if number == 0 { Place::Run("one~1".into()) } else { Place::queue(QUEUE) };
-            let submit = Submit::new(id.as_str(), "job", format!("t{round}"), place).input("1").app(APP).version(VERSION);
+            let submit =
+                Submit::new(id.as_str(), "job", format!("t{round}"), place).input("1").app(APP).version(VERSION);
             store.commit(&[Unit::new().effect(submit)]).await.map(drop)
         }
         4..=6 => {
-            let claim = Claim::new(QUEUE, "one~1", APP, VERSION, format!("c{round}")).names(vec![Registered::new("job")]);
+            let claim =
+                Claim::new(QUEUE, "one~1", APP, VERSION, format!("c{round}")).names(vec![Registered::new("job")]);
             let claimed = store.queue_claim(claim).await?;
             let units: Vec<Unit> = claimed
                 .rows
@@ -44,8 +46,13 @@ async fn call(store: &Postgres, number: u64, round: u64) -> Result<()> {
                 .collect();
             store.commit(&units).await.map(drop)
         }
-        7 => store.commit(&[Unit::new().effect(Effect::Cancel { ids: vec![id.into()], children: true })]).await.map(drop),
-        8 => store.commit(&[Unit::new().effect(Effect::Delete { ids: vec![id.into()], children: false })]).await.map(drop),
+        7 => {
+            store.commit(&[Unit::new().effect(Effect::Cancel { ids: vec![id.into()], children: true })]).await.map(drop)
+        }
+        8 => store
+            .commit(&[Unit::new().effect(Effect::Delete { ids: vec![id.into()], children: false })])
+            .await
+            .map(drop),
         9 => {
             let resume = Effect::Resume { ids: vec![id.into()], queue: Some(QUEUE.into()), force: true };
             store.commit(&[Unit::new().effect(resume)]).await.map(drop)
@@ -144,11 +151,14 @@ fn case_o14_calls_dropped_at_any_moment_leave_no_connection_lost_or_in_a_transac
         }
         at_rest(&env, &mut watch, &database).await;
         let after = sessions(&mut watch, &database);
-        assert_eq!(before.iter().map(|one| &one.0).collect::<Vec<_>>(), after.iter().map(|one| &one.0).collect::<Vec<_>>());
+        assert_eq!(
+            before.iter().map(|one| &one.0).collect::<Vec<_>>(),
+            after.iter().map(|one| &one.0).collect::<Vec<_>>()
+        );
         assert!(seen.len() as u64 == CALLS && dropped * 4 > rounds, "dropped {dropped} of {rounds}, of {seen:?}");
-        let unit = Unit::new().effect(Submit::new("last", "job", "last", Place::queue(QUEUE)).input(Payload::from("1")));
+        let unit =
+            Unit::new().effect(Submit::new("last", "job", "last", Place::queue(QUEUE)).input(Payload::from("1")));
         let reply = store.commit(&[unit]).await.expect("a commit").units.remove(0).expect("a unit");
         assert!(matches!(reply, UnitReply::Done { .. }), "{reply:?}");
-        println!("{dropped} of {rounds} calls were dropped");
     });
 }

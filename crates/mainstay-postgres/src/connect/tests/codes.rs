@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Error};
 
 use super::{Connected, block, connector, env, start, value};
 use crate::config::Config;
-use crate::error::{failed, is_connection, is_retryable_transaction, is_undefined, kind};
+use crate::error::{failed, is_connection, is_undefined, kind};
 
 /// A session whose connection is polled by a task.
 fn session(env: &Env, url: &str) -> Client {
@@ -36,31 +36,30 @@ fn codes_of_a_real_server_have_their_kinds() {
     )
     .expect("a table");
     // Code, statements, kind, the connection goes, the transaction is worth another try.
-    for (code, sql, expected, drops, again) in [
-        ("57014", "SET statement_timeout = 20; SELECT pg_sleep(5)", ErrorKind::Timeout, false, false),
-        ("25006", "BEGIN READ ONLY; DELETE FROM t", ErrorKind::Unavailable, true, false),
-        ("25P02", "BEGIN; SELECT 1/0", ErrorKind::Bug, true, false),
-        ("42501", "SET ROLE app; SELECT * FROM t", ErrorKind::Denied, false, false),
-        ("22021", "SELECT convert_from('\\x00'::bytea, 'UTF8')", ErrorKind::Invalid, false, false),
-        ("22P05", "SELECT '\"\\u0000\"'::jsonb ->> 0", ErrorKind::Invalid, false, false),
-        ("22P02", "SELECT '{'::jsonb", ErrorKind::Invalid, false, false),
+    for (code, sql, expected, drops) in [
+        ("57014", "SET statement_timeout = 20; SELECT pg_sleep(5)", ErrorKind::Timeout, false),
+        ("25006", "BEGIN READ ONLY; DELETE FROM t", ErrorKind::Unavailable, true),
+        ("25P02", "BEGIN; SELECT 1/0", ErrorKind::Bug, true),
+        ("42501", "SET ROLE app; SELECT * FROM t", ErrorKind::Denied, false),
+        ("22021", "SELECT convert_from('\\x00'::bytea, 'UTF8')", ErrorKind::Invalid, false),
+        ("22P05", "SELECT '\"\\u0000\"'::jsonb ->> 0", ErrorKind::Invalid, false),
+        ("22P02", "SELECT '{'::jsonb", ErrorKind::Invalid, false),
         (
             "54000",
             "INSERT INTO t SELECT string_agg(md5(n::text), '') FROM generate_series(1, 500) n",
             ErrorKind::Invalid,
             false,
-            false,
         ),
-        ("23505", "INSERT INTO t VALUES ('a')", ErrorKind::Contended, false, true),
-        ("23503", "INSERT INTO t VALUES ('b', 'none')", ErrorKind::Contended, false, true),
-        ("23502", "INSERT INTO t VALUES (NULL)", ErrorKind::Bug, false, false),
-        ("42P01", "SELECT * FROM nothing", ErrorKind::Corrupt, false, false),
-        ("42703", "SELECT nothing FROM t", ErrorKind::Corrupt, false, false),
-        ("42883", "SELECT nothing()", ErrorKind::Corrupt, false, false),
-        ("3F000", "CREATE TABLE nothing.t ()", ErrorKind::Corrupt, false, false),
-        ("42601", "SELEC", ErrorKind::Bug, false, false),
-        ("26000", "EXECUTE nothing", ErrorKind::Unsupported, true, false),
-        ("0A000", "SELECT id FROM t UNION SELECT '2' FOR UPDATE", ErrorKind::Unsupported, false, false),
+        ("23505", "INSERT INTO t VALUES ('a')", ErrorKind::Contended, false),
+        ("23503", "INSERT INTO t VALUES ('b', 'none')", ErrorKind::Contended, false),
+        ("23502", "INSERT INTO t VALUES (NULL)", ErrorKind::Bug, false),
+        ("42P01", "SELECT * FROM nothing", ErrorKind::Corrupt, false),
+        ("42703", "SELECT nothing FROM t", ErrorKind::Corrupt, false),
+        ("42883", "SELECT nothing()", ErrorKind::Corrupt, false),
+        ("3F000", "CREATE TABLE nothing.t ()", ErrorKind::Corrupt, false),
+        ("42601", "SELEC", ErrorKind::Bug, false),
+        ("26000", "EXECUTE nothing", ErrorKind::Unsupported, true),
+        ("0A000", "SELECT id FROM t UNION SELECT '2' FOR UPDATE", ErrorKind::Unsupported, false),
     ] {
         let mut result = run(&env, &client, sql);
         if code == "25P02" {
@@ -73,7 +72,6 @@ fn codes_of_a_real_server_have_their_kinds() {
         drop(run(&env, &client, "RESET ROLE"));
         assert_eq!(error.code().map(|code| code.code()), Some(code), "{sql}: {error:?}");
         assert_eq!((kind(&error), is_connection(&error)), (expected, drops), "{code}");
-        assert_eq!(is_retryable_transaction(&error), again, "{code}");
         assert_eq!(is_undefined(&error), ["42P01", "42703", "42883", "3F000"].contains(&code), "{code}");
         let shown = failed("commit", error).to_string();
         assert!(shown.starts_with(&format!("commit: {expected}: {code}: ")), "{shown}");
@@ -91,7 +89,7 @@ fn locks_and_deadlocks_are_contended_and_worth_another_try() {
     run(&env, &first, "BEGIN; UPDATE t SET n = 1 WHERE id = 1").expect("locked");
     let error = run(&env, &second, "SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT").expect_err("locked");
     assert_eq!((error.code().map(|code| code.code()), kind(&error)), (Some("55P03"), ErrorKind::Contended));
-    assert!(is_retryable_transaction(&error) && !is_connection(&error));
+    assert!(!is_connection(&error));
     run(&env, &second, "BEGIN; UPDATE t SET n = 1 WHERE id = 2").expect("locked");
     let (sender, receiver) = std::sync::mpsc::channel();
     let waiting = first.clone();
@@ -106,7 +104,6 @@ fn locks_and_deadlocks_are_contended_and_worth_another_try() {
     let theirs = receiver.recv().expect("ended");
     let error = mine.err().or(theirs.err()).expect("one of them is the victim");
     assert_eq!((error.code().map(|code| code.code()), kind(&error)), (Some("40P01"), ErrorKind::Contended));
-    assert!(is_retryable_transaction(&error));
     drop(run(&env, &first, "ROLLBACK"));
     drop(run(&env, &second, "ROLLBACK"));
     run(&env, &first, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM t").expect("a snapshot");
