@@ -14,7 +14,10 @@ pub(crate) fn check(tree: &Tree, workspace: &Workspace) -> Vec<String> {
     for target in workspace.packages.iter().flat_map(|package| &package.targets) {
         walk(tree, &target.src, true, &mut reached);
     }
-    let forgotten = tree.ending(".rs").filter(|(path, _)| !reached.contains(*path));
+    // Every folder with a Cargo.lock of its own is a program outside the workspace, which cargo knows by itself.
+    let outside =
+        |path: &str| tree.ending("/Cargo.lock").any(|(lock, _)| path.starts_with(lock.trim_end_matches("Cargo.lock")));
+    let forgotten = tree.ending(".rs").filter(|(path, _)| !reached.contains(*path) && !outside(path));
     let mut faults: Vec<String> =
         forgotten.map(|(path, _)| format!("{path}: no target and no module names this file")).collect();
     faults.extend(workspace.packages.iter().filter_map(second_binary));
