@@ -32,7 +32,8 @@ impl Fault {
             Self::Unreadable(what) => StoreError::new(ErrorKind::Corrupt, op).with_source(what),
             Self::Store(kind, what) => StoreError::new(kind, op).with_source(what),
             Self::Field(field) => StoreError::field_error(op, field),
-            Self::Given(given) => given,
+            Self::Given(given) if given.op() == op => given,
+            Self::Given(given) => StoreError::new(given.kind(), op).with_source(given),
         }
     }
 
