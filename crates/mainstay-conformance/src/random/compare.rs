@@ -19,8 +19,8 @@ fn number(seen: &mut Vec<Value>, mark: &Value) -> Value {
 }
 
 impl Marks {
-    /// A reply as it is compared: fences without their text, revisions and stamps as numbers, no proof of death, and
-    /// released queues in order.
+    /// A reply as it is compared: fences without their text, revisions and stamps as numbers, no proof of death, no number
+    /// of the schema, which a database may be held at, and released queues in order.
     pub(crate) fn seen(&mut self, value: Value) -> Value {
         match value {
             Value::Array(list) => list.into_iter().map(|value| self.seen(value)).collect(),
@@ -35,7 +35,7 @@ impl Marks {
         for (key, value) in map {
             let value = match key.as_str() {
                 "raw" if fence => continue,
-                "dead" => continue,
+                "dead" | "catalog" => continue,
                 "revision" if value.is_number() => number(&mut self.revisions, &value),
                 "stamp" => number(&mut self.stamps, &value),
                 "released" => sorted(value),
