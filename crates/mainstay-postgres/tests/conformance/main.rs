@@ -1,5 +1,9 @@
-//! The conformance suite on the PostgreSQL store, each case on a database of its own, copied from one that is migrated.
+//! The conformance suite on the PostgreSQL store, each case on a database of its own, copied from one that a migrator has
+//! made. The store is opened as the application's role, which has what `docs/postgres/roles.sql` gives it and no more.
 
+#[path = "../schema/psql.rs"]
+mod psql;
+mod roles;
 mod trouble;
 
 use std::process::ExitCode;
@@ -7,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use mainstay_conformance::{Backend, Lasting, Trouble};
-use mainstay_pgkit::{Database, Server, Template};
+use mainstay_pgkit::{Client, Database, Server, Template};
 use mainstay_postgres::{Config, Postgres};
 use mainstay_store::{Capabilities, Capability, Env, Result, Store, StoreClock};
 
@@ -31,7 +35,8 @@ impl Fresh {
     }
 
     async fn open_with(&self, connections: u32, env: &Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
-        let config = Config::new(self.database().await?.url()).pool(connections);
+        let url = roles::url(&self.database().await?.url(), roles::APP);
+        let config = Config::new(url).pool(connections);
         Ok(Arc::new(Postgres::open(env, config, clock).await?))
     }
 }
@@ -40,8 +45,13 @@ impl Fresh {
 async fn copy(server: &Server) -> Result<Database> {
     let key = key();
     if let Template::Build(build) = server.template(&key).expect("a template") {
+        roles::create(server);
+        let mut owner = Client::connect(&build.url()).expect("a client");
+        roles::grant(&mut owner);
         let env = Env::system("template").expect("a thread");
-        drop(Postgres::open(&env, Config::new(build.url()), StoreClock::Server).await?);
+        let config = Config::new(roles::url(&build.url(), roles::MIGRATOR));
+        drop(Postgres::open(&env, config, StoreClock::Server).await?);
+        roles::grant(&mut owner);
         build.finish().expect("the template is named");
     }
     Ok(server.database_like(&key))
@@ -52,9 +62,10 @@ fn key() -> String {
     let steps = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN).map(|step| step.checksum);
     // FNV-1a, for a name only.
     let hash = steps
+        .chain([roles::FILE])
         .flat_map(str::bytes)
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("ladder125_{hash:016x}")
+    format!("roles125_{hash:016x}")
 }
 
 #[async_trait]

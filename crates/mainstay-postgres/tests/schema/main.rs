@@ -5,6 +5,7 @@ mod functions;
 mod ladder;
 mod logs;
 mod names;
+mod psql;
 mod races;
 mod roles;
 mod support;

@@ -4,6 +4,7 @@ use mainstay_postgres::schema_testing::{self as runner, How};
 use mainstay_store::{ErrorKind, StoreError};
 use tokio_postgres::Client;
 
+use crate::psql::{self, Step};
 use crate::support::{Lab, assert_at, rows, text, value, with_database};
 
 /// The file that users run with psql.
@@ -38,31 +39,19 @@ impl Roles {
         }
     }
 
-    /// Runs the file as psql would: variables filled in, and the answer of a statement before `\gexec` run in turn.
+    /// Runs the file as psql would.
     async fn grant(&self, owner: &Client, schema: &str) {
-        let mut filled = ROLES.to_owned();
         let variables =
             [("schema", schema), ("migrator", &self.migrator), ("app", &self.app), ("viewer", &self.viewer)];
-        for (variable, value) in variables {
-            filled = filled.replace(&format!(":\"{variable}\""), &format!("\"{value}\""));
-            filled = filled.replace(&format!(":'{variable}'"), &format!("'{value}'"));
-        }
-        let mut statement = String::new();
-        for line in filled.lines().filter(|line| !line.starts_with("--")) {
-            statement.push_str(line);
-            statement.push('\n');
-            if let Some(ask) = statement.trim_end().strip_suffix("\\gexec") {
-                for made in rows(owner, ask).await {
-                    owner.batch_execute(made[0].as_deref().expect("a statement")).await.expect("a grant");
-                }
-            } else if line.ends_with(';') {
+        for step in psql::steps(ROLES, &variables) {
+            let made = match step {
+                Step::Run(statement) => vec![statement],
+                Step::RunAnswers(ask) => rows(owner, &ask).await.into_iter().flatten().flatten().collect(),
+            };
+            for statement in made {
                 owner.batch_execute(&statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
-            } else {
-                continue;
             }
-            statement.clear();
         }
-        assert!(statement.trim().is_empty(), "an unfinished statement: {statement}");
     }
 
     /// Grants before the first start, the migrator's start, and the grants on what it has made.
