@@ -6,4 +6,5 @@
 pub mod ledger;
 pub mod load;
 pub mod runner;
+pub mod warnings;
 pub mod worker;

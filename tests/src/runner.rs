@@ -3,7 +3,6 @@
 //! What the bodies do goes into a file of marks, a line each: the process, what it does, and the workflow. What the engine
 //! warns of goes to the standard error. `SIGTERM` shuts the process down.
 
-use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write, stderr};
 use std::path::{Path, PathBuf};
@@ -14,9 +13,8 @@ use std::time::Duration;
 use mainstay::{Builder, Ctx, Engine, Queue, Registration, Result, Settings};
 use mainstay_env::Env;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::warnings;
 
 /// The application.
 pub const APP: &str = "shop";
@@ -119,7 +117,7 @@ fn say(text: &str) {
 }
 
 async fn run(orders: &Orders) -> Result<()> {
-    tracing::subscriber::set_global_default(Warnings)?;
+    warnings::tell(say)?;
     let mut told = signal(SignalKind::terminate())?;
     let store = mainstay::open(&format!("sqlite:{}", orders.file.display())).await?;
     let marks = Marks::open(&orders.marks, &orders.name)?;
@@ -184,40 +182,4 @@ async fn held_for(ctx: Ctx, millis: u64, (env, marks): (Env, Marks)) -> Result<S
     .await?;
     ctx.step("two", || async { Ok(marks.mark("goes on", &ctx)?) }).await?;
     Ok(marks.process.to_string())
-}
-
-/// Says warnings on the standard error.
-struct Warnings;
-
-struct Fields(String);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // A string takes all.
-        let _ = write!(self.0, "{}={value:?} ", field.name());
-    }
-}
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields(String::new());
-        event.record(&mut fields);
-        say(&fields.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
 }

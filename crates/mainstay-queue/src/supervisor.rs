@@ -4,8 +4,9 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
-use mainstay_env::Monotonic;
+use mainstay_env::{Monotonic, Timestamp};
 use mainstay_store::{Beaten, RegistryStamp, StoreError, Subscription, Tick, Ticked, Wakeup};
 
 use crate::config::Config;
@@ -18,6 +19,9 @@ use crate::shared::{Errand, Note, Shared};
 use crate::watch::Watch;
 use crate::worker;
 
+/// A difference of clocks that is told of: more than any that are set by a network has.
+const SKEW: Duration = Duration::from_secs(5);
+
 /// What survives the death of a supervisor.
 #[derive(Debug)]
 pub(crate) struct Ward {
@@ -26,6 +30,8 @@ pub(crate) struct Ward {
     pulse: Pulse,
     seen: Option<RegistryStamp>,
     failing: bool,
+    /// Whether a difference of the clocks has been told of.
+    skewed: bool,
 }
 
 impl Ward {
@@ -36,6 +42,7 @@ impl Ward {
             pulse: Pulse::new(now, config.tick, config.beat),
             seen: None,
             failing: false,
+            skewed: false,
         }
     }
 }
@@ -52,8 +59,18 @@ enum Event {
 /// Runs until the engine stops its tasks.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let hints = shared.store.wakeups().subscribe();
-    let mut supervisor =
-        Supervisor { shared, hints, tick: None, beat: None, renewal: None, tick_epoch: 0, beat_epoch: 0, until: None };
+    let tick_sent = shared.env.now();
+    let mut supervisor = Supervisor {
+        shared,
+        hints,
+        tick: None,
+        beat: None,
+        renewal: None,
+        tick_sent,
+        tick_epoch: 0,
+        beat_epoch: 0,
+        until: None,
+    };
     supervisor.resume();
     loop {
         match supervisor.event().await {
@@ -73,6 +90,8 @@ struct Supervisor {
     tick: Call<Result<Ticked, StoreError>>,
     beat: Call<Result<Beaten, StoreError>>,
     renewal: Call<()>,
+    /// When the latest tick was sent, by this machine's clock.
+    tick_sent: Timestamp,
     /// The leases that the beats which are out belong to.
     tick_epoch: u64,
     beat_epoch: u64,
@@ -144,6 +163,7 @@ impl Supervisor {
                 return self.pulse(PulseInput::TickFailed);
             }
         };
+        self.compare_clocks(ticked.now);
         if ticked.beat == Some(Beaten::Gone) {
             self.lose(self.tick_epoch);
         }
@@ -168,6 +188,16 @@ impl Supervisor {
             self.shared.lanes.post(queue, LaneInput::Wakeup);
         }
         self.pulse(PulseInput::Ticked(ticked.next_due));
+    }
+
+    /// Tells once of a clock that is far from the store's, by which everything goes; logs and traces do not agree then.
+    fn compare_clocks(&self, store: Timestamp) {
+        let (sent, heard) = (self.tick_sent, self.shared.env.now());
+        let off = store.since(heard).max(sent.since(store));
+        if off > SKEW && !std::mem::replace(&mut self.ward().skewed, true) {
+            let executor = self.shared.identity(|identity| identity.executor.clone());
+            tracing::warn!(%executor, ?off, own = %heard, %store, "clock differs from that of the store, which counts");
+        }
     }
 
     fn beaten(&mut self, answer: Result<Beaten, StoreError>) {
@@ -284,6 +314,7 @@ impl Supervisor {
         }
         self.shared.counters.lock().ticks += 1;
         let store = self.shared.store.clone();
+        self.tick_sent = self.shared.env.now();
         self.tick = Some(Box::pin(async move { store.tick(request).await }));
     }
 

@@ -1,7 +1,7 @@
 //! Processes whose clocks disagree by minutes.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use mainstay::{Ctx, Engine, Queue, Store};
@@ -10,8 +10,16 @@ use mainstay_pgkit::Database;
 use mainstay_postgres::{Config, Postgres};
 use mainstay_store::{Effect, Place, StoreClock, Submit, Unit, When};
 use mainstay_tests::ledger::most_in_window;
+use mainstay_tests::warnings;
 
 use super::support::{APP, JOB, Marks, ORDERS, TTL, count, fresh_database, launch, shop, until};
+
+/// What this process has warned of.
+static HEARD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn heard() -> MutexGuard<'static, Vec<String>> {
+    HEARD.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What the clocks are off by, in seconds.
 const SKEWS: [i64; 3] = [-600, 0, 600];
@@ -59,6 +67,8 @@ struct Fleet {
 
 impl Fleet {
     async fn launch(database: Database, queue: Queue) -> Self {
+        static LISTEN: Once = Once::new();
+        LISTEN.call_once(|| warnings::tell(|text| heard().push(text.to_owned())).expect("nobody else hears them"));
         let (marks, mut stores, mut engines) = (Marks::default(), Vec::new(), Vec::new());
         for by in SKEWS {
             let store = skewed(&database, by).await;
@@ -78,7 +88,10 @@ impl Fleet {
     }
 
     async fn end(self) {
-        for engine in self.engines {
+        for (by, engine) in SKEWS.into_iter().zip(self.engines) {
+            let id = format!("executor={}", engine.executor_id());
+            let told = heard().iter().filter(|text| text.contains("clock differs") && text.contains(&id)).count();
+            assert_eq!(told, usize::from(by != 0), "a difference is told of once: {:?}", heard());
             let stats = engine.stats();
             assert_eq!((stats.renewals, stats.taken_over), (0, 0), "a lease was lost to a clock");
             engine.shutdown(Duration::from_secs(5)).await.expect("an end");
