@@ -134,7 +134,7 @@ async fn ends(engine: &Engine, env: &Env) {
 
 async fn crowds(engine: &Engine) {
     let start = |number: u64| {
-        let queue = [FLEET, RATED][usize::from(number % 2 == 0)];
+        let queue = [FLEET, RATED][usize::from(number.is_multiple_of(2))];
         engine.start(double(number)).queue(queue).into_future()
     };
     let started = futures_util::future::join_all((0..CROWD).map(start)).await;
