@@ -3,7 +3,7 @@
 use crate::counts::{Counts, Outcome};
 use crate::pg::Postgres;
 use crate::test::{self, Part, Setting};
-use crate::{bite, interop, shell, tidy, tools};
+use crate::{bite, conformance, interop, shell, tidy, tools};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -67,6 +67,7 @@ pub(crate) fn run(root: &Path, full: bool) -> Outcome {
     run.stage("build tests", Group::Build, |run| test::build(run.root));
     run.stage("postgres", Group::Build, |run| run.start_postgres());
     run.stage("tests", Group::Unit, |run| run.tests(Part::Unit));
+    run.stage("held at 108", Group::Unit, |run| run.held());
     run.stage("doctests", Group::Unit, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
     run.stage("system tests", Group::Crash, |run| run.tests(Part::System));
     run.stage("interop", Group::Interop, |run| run.interop());
@@ -126,6 +127,19 @@ impl Run<'_> {
     fn tests(&mut self, part: Part) -> Result<(), String> {
         let outcome = test::tests(self.setting(), part, &[])?;
         self.count(outcome.demand_some())
+    }
+
+    /// The conformance suite on databases held at 108: where they have statements of their own, or all of it and with new
+    /// inputs inline.
+    fn held(&mut self) -> Result<(), String> {
+        let layouts: &[(&str, &[&str])] =
+            if self.full { &[("108", &[]), ("inline", &[])] } else { &[("108", conformance::HELD)] };
+        for (layout, filters) in layouts {
+            let on = self.postgres.as_ref();
+            let outcome = conformance::on(self.root, conformance::POSTGRES, filters, on, Some(layout))?;
+            self.count(outcome)?;
+        }
+        Ok(())
     }
 
     /// The smoke part, or all of it, on the server of the run.

@@ -9,8 +9,10 @@ usage: cargo xtask <command>
 
   test [--pg-version N] [-- ARGS]     every test, with a PostgreSQL of the run, then the doctests;
                                       ARGS go to the test runner (filters), without doctests
-  conformance --backend NAME [--pg-version N] [FILTER ..]
-                                      the conformance suite of one backend: memory, sqlite, postgres
+  conformance --backend NAME [--pg-version N] [--layout L] [FILTER ..]
+                                      the conformance suite of one backend: memory, sqlite, postgres;
+                                      --layout 108: on databases held there; inline: new inputs inline
+  conformance --list                  the cases of every backend, and that they are the same
   pg [--pg-version N] [-- CMD ..]     a private PostgreSQL until Ctrl-C, or for the time of one command,
                                       which finds its URL in MAINSTAY_TEST_POSTGRES; N: 13, 15, 16, 17, 18
   migrate-check [--pg-version N]      the ladder of the shared PostgreSQL schema against its golden catalog,
@@ -27,6 +29,9 @@ usage: cargo xtask <command>
 /// The backends that have a conformance binary, by the name that the command line gives them.
 pub(crate) const BACKENDS: &[&str] = &["memory", "sqlite", POSTGRES];
 
+/// The layouts of databases that `--layout` takes, beside the one that a fresh database has.
+pub(crate) const LAYOUTS: &[&str] = &["108", "inline"];
+
 /// One understood command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -34,7 +39,8 @@ pub(crate) enum Command {
     Tidy,
     Deny,
     Test { version: Option<u32>, args: Vec<String> },
-    Conformance { backend: String, filters: Vec<String>, version: Option<u32> },
+    Conformance { backend: String, filters: Vec<String>, version: Option<u32>, layout: Option<&'static str> },
+    ConformanceList,
     Pg { version: Option<u32>, words: Vec<String> },
     MigrateCheck { version: Option<u32> },
     Interop { smoke: bool, filters: Vec<String> },
@@ -62,6 +68,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Command, String> {
             (version, words) if words.is_empty() => Ok(Command::MigrateCheck { version }),
             (_, words) => Err(format!("`migrate-check` does not take `{}`", words[0])),
         },
+        ["conformance", "--list"] => Ok(Command::ConformanceList),
         ["conformance", rest @ ..] => conformance(rest),
         ["interop", "--smoke", filters @ ..] => {
             no_flags(filters).map(|()| Command::Interop { smoke: true, filters: owned(filters) })
@@ -103,6 +110,7 @@ fn version_needed() -> String {
 fn conformance(words: &[&str]) -> Result<Command, String> {
     let mut backend = None;
     let mut number = None;
+    let mut layout = None;
     let mut filters = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -112,6 +120,10 @@ fn conformance(words: &[&str]) -> Result<Command, String> {
             }
             "--pg-version" if number.is_none() => {
                 number = Some(version(words.next().ok_or_else(version_needed)?)?);
+            }
+            "--layout" if layout.is_none() => {
+                let known = words.next().and_then(|word| LAYOUTS.iter().copied().find(|known| known == word));
+                layout = Some(known.ok_or_else(|| format!("`--layout` needs one of {}", LAYOUTS.join(", ")))?);
             }
             flag if flag.starts_with('-') => return Err(format!("`conformance` does not take `{flag}` here")),
             filter => filters.push(filter.to_owned()),
@@ -124,7 +136,10 @@ fn conformance(words: &[&str]) -> Result<Command, String> {
     if number.is_some() && backend != POSTGRES {
         return Err(format!("`--pg-version` says nothing about `{backend}`"));
     }
-    Ok(Command::Conformance { backend: backend.to_owned(), filters, version: number })
+    if layout.is_some() && backend != POSTGRES {
+        return Err(format!("`--layout` says nothing about `{backend}`"));
+    }
+    Ok(Command::Conformance { backend: backend.to_owned(), filters, version: number, layout })
 }
 
 fn no_flags(words: &[&str]) -> Result<(), String> {
@@ -162,11 +177,13 @@ mod tests {
         assert_eq!(read("migrate-check"), Ok(Command::MigrateCheck { version: None }));
         assert_eq!(read("migrate-check --pg-version 13"), Ok(Command::MigrateCheck { version: Some(13) }));
         assert_eq!(read("bite one"), Ok(Command::Bite { names: vec!["one".into()] }));
-        let expected = |backend: &str, version| {
-            Ok(Command::Conformance { backend: backend.into(), filters: vec!["claim".into()], version })
+        assert_eq!(read("conformance --list"), Ok(Command::ConformanceList));
+        let expected = |backend: &str, version, layout| {
+            Ok(Command::Conformance { backend: backend.into(), filters: vec!["claim".into()], version, layout })
         };
-        assert_eq!(read("conformance claim --backend sqlite"), expected("sqlite", None));
-        assert_eq!(read("conformance --backend postgres --pg-version 16 claim"), expected("postgres", Some(16)));
+        assert_eq!(read("conformance claim --backend sqlite"), expected("sqlite", None, None));
+        assert_eq!(read("conformance --backend postgres --pg-version 16 claim"), expected("postgres", Some(16), None));
+        assert_eq!(read("conformance --backend postgres --layout 108 claim"), expected("postgres", None, Some("108")));
     }
 
     #[test]
@@ -186,6 +203,9 @@ mod tests {
             ("conformance --backend memory --x", "`--x`"),
             ("conformance --backend memory --pg-version 15", "`memory`"),
             ("conformance --backend postgres --pg-version 12", "13, 15, 16, 17, 18"),
+            ("conformance --backend memory --layout 108", "`memory`"),
+            ("conformance --backend postgres --layout 114", "108, inline"),
+            ("conformance --backend postgres --layout", "108, inline"),
             ("pg now", "`now`"),
             ("pg --pg-version", "13, 15, 16, 17, 18"),
             ("test --pg-version x", "13, 15, 16, 17, 18"),

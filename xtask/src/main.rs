@@ -7,6 +7,7 @@
 )]
 
 mod bite;
+mod cases;
 mod ci;
 mod cli;
 mod conformance;
@@ -53,7 +54,10 @@ fn dispatch(command: Command) -> Result<Outcome, String> {
         Command::Tidy => tidy::run(&root).map(|()| Outcome::default()),
         Command::Deny => ci::deny(&root).map(|()| Outcome::default()),
         Command::Test { version, args } => test::run(&root, version, &args),
-        Command::Conformance { backend, filters, version } => conformance::run(&root, &backend, &filters, version),
+        Command::Conformance { backend, filters, version, layout } => {
+            conformance::run(&root, &backend, &filters, version, layout)
+        }
+        Command::ConformanceList => cases::list(&root).map(|()| Outcome::default()),
         Command::MigrateCheck { version } => migrate_check::run(&root, version),
         Command::Pg { version, words } => pg::run(&root, version, &words),
         Command::Bite { names } => bite::run(&root, &names),

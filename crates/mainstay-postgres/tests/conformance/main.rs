@@ -1,6 +1,7 @@
 //! The conformance suite on the PostgreSQL store, each case on a database of its own, copied from one that a migrator has
 //! made. The store is opened as the application's role, which has what `docs/postgres/roles.sql` gives it and no more.
 
+mod layout;
 #[path = "../schema/psql.rs"]
 mod psql;
 mod roles;
@@ -12,8 +13,10 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use mainstay_conformance::{Backend, Lasting, Trouble};
 use mainstay_pgkit::{Client, Database, Server, Template};
-use mainstay_postgres::{Config, Postgres};
+use mainstay_postgres::Postgres;
 use mainstay_store::{Capabilities, Capability, Env, Result, Store, StoreClock};
+
+use layout::Layout;
 
 /// Connections of a handle: more than a case has calls at once.
 const POOL: u32 = 8;
@@ -36,7 +39,7 @@ impl Fresh {
 
     async fn open_with(&self, connections: u32, env: &Env, clock: StoreClock) -> Result<Arc<dyn Store>> {
         let url = roles::url(&self.database().await?.url(), roles::APP);
-        let config = Config::new(url).pool(connections);
+        let config = Layout::chosen().config(url).pool(connections);
         Ok(Arc::new(Postgres::open(env, config, clock).await?))
     }
 }
@@ -49,7 +52,7 @@ async fn copy(server: &Server) -> Result<Database> {
         let mut owner = Client::connect(&build.url()).expect("a client");
         roles::grant(&mut owner);
         let env = Env::system("template").expect("a thread");
-        let config = Config::new(roles::url(&build.url(), roles::MIGRATOR));
+        let config = Layout::chosen().config(roles::url(&build.url(), roles::MIGRATOR));
         drop(Postgres::open(&env, config, StoreClock::Server).await?);
         roles::grant(&mut owner);
         build.finish().expect("the template is named");
@@ -65,7 +68,7 @@ fn key() -> String {
         .chain([roles::FILE])
         .flat_map(str::bytes)
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("roles125_{hash:016x}")
+    format!("roles{}_{hash:016x}", Layout::chosen().number())
 }
 
 #[async_trait]
@@ -102,5 +105,5 @@ fn main() -> ExitCode {
     if !lists && mainstay_pgkit::server().is_none() {
         return ExitCode::SUCCESS;
     }
-    mainstay_conformance::run("postgres", || Box::new(Fresh::default()))
+    mainstay_conformance::run(Layout::chosen().name(), || Box::new(Fresh::default()))
 }
