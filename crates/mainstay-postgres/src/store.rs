@@ -164,8 +164,11 @@ impl Inner {
         let connected = connector.connect_or_create().await?;
         let driver = drive(&tasks, connected.messages, |_| {});
         let mut client = connected.client;
-        let mode =
-            if config.only_verifies() { Mode::Verify } else { Mode::Migrate { hold_at_108: config.holds_at_108() } };
+        let mode = match (config.only_verifies(), config.holds_at_108()) {
+            (true, true) => Mode::VerifyHeld,
+            (true, false) => Mode::Verify,
+            (false, hold_at_108) => Mode::Migrate { hold_at_108 },
+        };
         let layout = schema::prepare(&mut client, &schema, mode, &env).await;
         drop(client);
         driver.abort();

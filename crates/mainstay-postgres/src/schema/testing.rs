@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use crate::identifier::Schema;
 
 use super::shape::{Manner, fill};
-use super::{Mode, catalog, prepare, probe};
+use super::{Mode, catalog, ladder, prepare, probe};
 
 /// What may be done to a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,11 @@ pub async fn ready(client: &mut Client, schema: &str, how: How, env: &Env) -> Re
     let probed = probe(client, &named(schema)).await.map_err(|error| crate::error::failed("probe", error))?;
     assert_eq!(layout, probed, "what opening says and what a later look says");
     Ok((layout.number, layout.split, layout.owner, layout.consumed_by, layout.inline))
+}
+
+/// Brings a schema to a number, where a start would go on. Errors: as opening a store.
+pub async fn climb_to(client: &mut Client, schema: &str, number: u32, env: &Env) -> Result<(), StoreError> {
+    ladder::climb(client, &named(schema), number, env).await.map_err(|fault| fault.of("climb"))
 }
 
 /// The facts of a schema, in their order.

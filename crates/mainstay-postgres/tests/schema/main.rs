@@ -5,6 +5,8 @@ mod functions;
 mod ladder;
 mod logs;
 mod names;
+mod opening;
+mod processes;
 mod psql;
 mod races;
 mod roles;

@@ -2,7 +2,10 @@
 
 use mainstay_postgres::schema_testing::How;
 
-use crate::support::{assert_at, quote, value, with_database};
+use crate::support::{assert_at, is_full, quote, value, with_database};
+
+/// What is odd in the others, in one name: those go up the whole ladder in the long runs only.
+const ALL_AT_ONCE: &str = "1-U $body0$ sché;--{{schema}}\"'\\";
 
 #[test]
 fn case_o47_odd_schema_names_work_in_tables_functions_triggers_and_online_steps() {
@@ -19,6 +22,7 @@ fn case_o47_odd_schema_names_work_in_tables_functions_triggers_and_online_steps(
         "a$body0$b",
         "{{schema}}",
         "a;b--c",
+        ALL_AT_ONCE,
         &long,
     ];
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -29,6 +33,9 @@ fn case_o47_odd_schema_names_work_in_tables_functions_triggers_and_online_steps(
             assert_at(&client, &name, 125, &name).await;
             works(&client, &quote(&name)).await;
             client.batch_execute(&format!("DROP SCHEMA {} CASCADE", quote(&name))).await.expect("dropped");
+            if !is_full() && name != ALL_AT_ONCE && name.len() < 63 {
+                continue;
+            }
             // The guarded key, both kinds of online steps, and an unfinished index to drop.
             let client = lab.schema_at(9, &name).await;
             let broken = format!(
