@@ -65,8 +65,10 @@ async fn clear(climber: &mut Climber<'_>, unfinished: &Unfinished) -> Result<Tur
     let name = literal(climber.schema.name());
     let index = quote(&unfinished.index);
     let tx = climber.client.transaction().await?;
-    // No query before the lock is given: a snapshot would hold up the very build that is waited for.
-    let lock = format!("LOCK TABLE {schema}.{} IN SHARE UPDATE EXCLUSIVE MODE", quote(&unfinished.table));
+    // Whoever waits in the line may have looked names up, by a snapshot that the build ahead waits for in its turn: the server
+    // would end one of the two, and it may be the build. After a long time it is more likely a vacuum, which gives way.
+    let wait = if climber.goes_ahead { "" } else { " NOWAIT" };
+    let lock = format!("LOCK TABLE {schema}.{} IN SHARE UPDATE EXCLUSIVE MODE{wait}", quote(&unfinished.table));
     if let Err(error) = tx.batch_execute(&format!("{BEGUN}; {lock}")).await {
         return if race::is_lock_wait(&error) { Ok(Turn::Busy) } else { Err(error.into()) };
     }

@@ -147,14 +147,11 @@ fn an_index_that_somebody_is_building_is_waited_for_and_not_dropped() {
         until(&lab, &control, index).await;
         let oid = value(&control, index).await;
         let (env, mut client) = (lab.env.clone(), lab.client().await);
+        let pid = value(&client, "SELECT pg_backend_pid()").await;
         let opening =
             lab.env.tasks().spawn("opener", async move { runner::ready(&mut client, "busy", How::Up, &env).await });
-        until(
-            &lab,
-            &control,
-            "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%LOCK TABLE%SHARE UPDATE%'",
-        )
-        .await;
+        // It has asked for the lock of the table and not got it.
+        until(&lab, &control, &format!("SELECT FROM pg_stat_activity WHERE pid = {pid} AND query = 'ROLLBACK'")).await;
         blocker.batch_execute("COMMIT").await.expect("let go");
         building.await.expect("no panic").expect("built");
         opening.await.expect("no panic").expect("opened");
