@@ -3,6 +3,8 @@
 mod claim;
 mod commit;
 mod drops;
+mod hostile;
+mod layouts;
 mod strict;
 mod support;
 mod upkeep;

@@ -146,7 +146,7 @@ fn a_payload_that_a_start_has_written_over_an_orphan_stays() {
 }
 
 #[test]
-fn a_dead_letter_has_an_end_and_is_collected() {
+fn acceptance_21_a_dead_letter_has_an_end_and_is_collected() {
     with_store(async |store, database| {
         let mut client = database.client();
         created(&store, Submit::new("w", "work", "t", Place::queue("q")).app(APP).input("[1]")).await;
