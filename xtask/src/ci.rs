@@ -129,11 +129,11 @@ impl Run<'_> {
         self.count(outcome.demand_some())
     }
 
-    /// The conformance suite on databases held at 108: where they have statements of their own, or all of it and with new
-    /// inputs inline.
+    /// The conformance suite on databases held at 108: where they have statements of their own, or all of it and that of the
+    /// other layouts.
     fn held(&mut self) -> Result<(), String> {
         let layouts: &[(&str, &[&str])] =
-            if self.full { &[("108", &[]), ("inline", &[])] } else { &[("108", conformance::HELD)] };
+            if self.full { &[("108", &[]), ("114", &[]), ("inline", &[])] } else { &[("108", conformance::HELD)] };
         for (layout, filters) in layouts {
             let on = self.postgres.as_ref();
             let outcome = conformance::on(self.root, conformance::POSTGRES, filters, on, Some(layout))?;

@@ -11,7 +11,8 @@ usage: cargo xtask <command>
                                       ARGS go to the test runner (filters), without doctests
   conformance --backend NAME [--pg-version N] [--layout L] [FILTER ..]
                                       the conformance suite of one backend: memory, sqlite, postgres;
-                                      --layout 108: on databases held there; inline: new inputs inline
+                                      --layout 108, 114: on databases at that number; inline: at 125, new
+                                      inputs inline
   conformance --list                  the cases of every backend, and that they are the same
   pg [--pg-version N] [-- CMD ..]     a private PostgreSQL until Ctrl-C, or for the time of one command,
                                       which finds its URL in MAINSTAY_TEST_POSTGRES; N: 13, 15, 16, 17, 18
@@ -30,7 +31,7 @@ usage: cargo xtask <command>
 pub(crate) const BACKENDS: &[&str] = &["memory", "sqlite", POSTGRES];
 
 /// The layouts of databases that `--layout` takes, beside the one that a fresh database has.
-pub(crate) const LAYOUTS: &[&str] = &["108", "inline"];
+pub(crate) const LAYOUTS: &[&str] = &["108", "114", "inline"];
 
 /// One understood command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,8 +205,8 @@ mod tests {
             ("conformance --backend memory --pg-version 15", "`memory`"),
             ("conformance --backend postgres --pg-version 12", "13, 15, 16, 17, 18"),
             ("conformance --backend memory --layout 108", "`memory`"),
-            ("conformance --backend postgres --layout 114", "108, inline"),
-            ("conformance --backend postgres --layout", "108, inline"),
+            ("conformance --backend postgres --layout 100", "108, 114, inline"),
+            ("conformance --backend postgres --layout", "108, 114, inline"),
             ("pg now", "`now`"),
             ("pg --pg-version", "13, 15, 16, 17, 18"),
             ("test --pg-version x", "13, 15, 16, 17, 18"),

@@ -5,8 +5,8 @@ SELECT greatest(
 -- if split
     (SELECT max(retention_timestamp) FROM {s}.operation_outputs),
 -- else
-    (SELECT max(CASE WHEN o.output = o.completed_at_epoch_ms::text THEN o.started_at_epoch_ms ELSE o.completed_at_epoch_ms END)
-        FROM {s}.operation_outputs o),
+    (SELECT max(CASE WHEN o.output = o.completed_at_epoch_ms::text THEN o.started_at_epoch_ms
+        ELSE o.completed_at_epoch_ms END) FROM {s}.operation_outputs o),
 -- end
     (SELECT max(updated_at) FROM {s}.queues),
     (SELECT max(version_timestamp) FROM {s}.application_versions)) AS latest

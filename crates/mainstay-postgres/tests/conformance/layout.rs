@@ -1,6 +1,6 @@
 //! Where the payloads of a run are, by `MAINSTAY_CONFORMANCE_LAYOUT`: in tables of their own unless said.
 
-use mainstay_postgres::{Config, PayloadLayout};
+use mainstay_postgres::{Config, PayloadLayout, schema_testing};
 
 /// What the databases of a run have, and how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) enum Layout {
     Inline,
     /// Number 108.
     Held,
+    /// Number 114, to which a peer has migrated: payloads in tables of their own, but no column for an owner's token.
+    Between,
 }
 
 impl Layout {
@@ -20,7 +22,8 @@ impl Layout {
             Err(_) | Ok("" | "125") => Self::Newest,
             Ok("inline") => Self::Inline,
             Ok("108") => Self::Held,
-            Ok(other) => panic!("MAINSTAY_CONFORMANCE_LAYOUT is {other}: one of 108, 125, inline"),
+            Ok("114") => Self::Between,
+            Ok(other) => panic!("MAINSTAY_CONFORMANCE_LAYOUT is {other}: one of 108, 114, 125, inline"),
         }
     }
 
@@ -30,7 +33,8 @@ impl Layout {
         match self {
             Self::Newest => config,
             Self::Inline => config.payload_layout(PayloadLayout::Inline),
-            Self::Held => config.hold_at_108(),
+            // What is beyond 108 is left where it is.
+            Self::Held | Self::Between => config.hold_at_108(),
         }
     }
 
@@ -39,7 +43,13 @@ impl Layout {
         match self {
             Self::Newest | Self::Inline => 125,
             Self::Held => 108,
+            Self::Between => 114,
         }
+    }
+
+    /// What another program has made of a database before ours opens it.
+    pub(crate) fn before(self) -> Option<String> {
+        (self == Self::Between).then(|| schema_testing::statements_to(self.number(), "dbos"))
     }
 
     /// The name that the suite's closing line gives the backend.
@@ -48,6 +58,7 @@ impl Layout {
             Self::Newest => "postgres",
             Self::Inline => "postgres, inputs inline",
             Self::Held => "postgres held at 108",
+            Self::Between => "postgres at 114",
         }
     }
 }

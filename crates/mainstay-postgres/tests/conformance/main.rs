@@ -52,8 +52,11 @@ async fn copy(server: &Server) -> Result<Database> {
         let mut owner = Client::connect(&build.url()).expect("a client");
         roles::grant(&mut owner);
         let env = Env::system("template").expect("a thread");
-        let config = Layout::chosen().config(roles::url(&build.url(), roles::MIGRATOR));
-        drop(Postgres::open(&env, config, StoreClock::Server).await?);
+        let (layout, url) = (Layout::chosen(), roles::url(&build.url(), roles::MIGRATOR));
+        if let Some(statements) = layout.before() {
+            Client::connect(&url).expect("a client").run(&statements);
+        }
+        drop(Postgres::open(&env, layout.config(url), StoreClock::Server).await?);
         roles::grant(&mut owner);
         build.finish().expect("the template is named");
     }
