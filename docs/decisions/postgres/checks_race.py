@@ -9,7 +9,7 @@ from fixtures import (
     submits,
 )  # fmt: skip
 from checks_claim import equal, ids
-from checks_write import commit, running, take_over
+from checks_write import FALLBACK, commit, running, take_over
 from wire import PgError
 
 DB = "proof_checks"
@@ -185,6 +185,18 @@ def a_take_over_waits_for_a_direct_start_under_way_and_takes_its_row(server, a):
     wait_for_lock(watch)
     a.flight("COMMIT")
     equal(work.join(), [("ended", ["w"], False)])
+    watch.close()
+
+
+def a_take_over_that_waited_for_another_finds_no_lease(server, a):
+    basics(a), lease(a, "dead~1"), add(a, "w", status="PENDING", owner_xid="T", executor_id="dead~1")
+    a.flight("BEGIN", ("take_over_lease", {"system": SYSTEM, "executor": "dead~1", "beat": 1}),
+             ("take_over_rows", {"now": 6000, "system": SYSTEM, "executor": "dead~1", "fallback": FALLBACK, "limit": 9}))  # fmt: skip
+    work = Threads(server).start(take_over, "dead~1")
+    watch = server.open(DB, prepared=False)
+    assert wait_for_lock(watch), "the second did not wait"
+    a.flight("COMMIT")
+    equal(work.join(), [("none", [], False)])
     watch.close()
 
 

@@ -14,14 +14,13 @@ u AS (
     UPDATE mainstay.leases x SET ended = true FROM l WHERE x.system = l.system AND x.executor = l.executor
     RETURNING x.executor
 )
-SELECT set_config('mainstay.over', CASE
-    WHEN EXISTS (SELECT 1 FROM u) THEN 'ended'
-    WHEN EXISTS (SELECT 1 FROM mainstay.leases WHERE system = $1 AND executor = $2) THEN 'alive'
-    ELSE 'none' END, true) AS state
+SELECT set_config('mainstay.over', CASE WHEN EXISTS (SELECT 1 FROM u) THEN 'ended' ELSE '' END, true) AS state
 
 -- One page of the pending index, in (created, id) order from where the last call ended; there is no index by executor.
 -- `limit` bounds the rows looked at, so a page may move none and still say `more`. The lease row keeps the place, so
 -- that no caller can skip a stretch, and goes with the last page: nothing of the dead can become pending behind it.
+-- Whether the executor lives is asked here: a lease that another take-over removed meanwhile is still in the snapshot of
+-- the statement that waited for it.
 -- name: take_over_rows
 -- params: now system executor fallback limit
 WITH t AS MATERIALIZED (
@@ -64,7 +63,11 @@ through AS (
     DELETE FROM mainstay.leases x
     WHERE x.system = $2 AND x.executor = $3 AND EXISTS (SELECT 1 FROM l) AND (SELECT count(*) FROM page) < $5
 )
-SELECT t.now, current_setting('mainstay.over') AS state, EXISTS (SELECT 1 FROM walked) AS more,
+SELECT t.now, CASE
+        WHEN current_setting('mainstay.over') = 'ended' THEN 'ended'
+        WHEN EXISTS (SELECT 1 FROM mainstay.leases WHERE system = $2 AND executor = $3) THEN 'alive'
+        ELSE 'none' END AS state,
+    EXISTS (SELECT 1 FROM walked) AS more,
     m.workflow_uuid AS id, m.queue_name
 FROM t LEFT JOIN moved m ON true
 ORDER BY m.workflow_uuid COLLATE "C"
