@@ -9,10 +9,10 @@ use std::path::Path;
 pub(crate) const POSTGRES: &str = "postgres";
 
 /// Names the layout of the databases to the binary.
-const LAYOUT: &str = "MAINSTAY_CONFORMANCE_LAYOUT";
+pub(crate) const LAYOUT: &str = "MAINSTAY_CONFORMANCE_LAYOUT";
 
 /// The groups in which a database held at 108 has statements of its own, for a run that has no time for all.
-pub(crate) const HELD: &[&str] = &["fence::", "claim::", "units::"];
+pub(crate) const HELD: &[&str] = &["fence", "claim", "units"];
 
 /// Runs the cases whose names contain a filter, all without filters, on a server of the version where the backend has
 /// one, and on databases of the layout. Errors: the binary or the server could not be started.
@@ -24,26 +24,14 @@ pub(crate) fn run(
     layout: Option<&str>,
 ) -> Result<Outcome, String> {
     let postgres = if backend == POSTGRES { Some(Postgres::demanded(root, version)?) } else { None };
-    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
-    on(root, backend, &filters, postgres.as_ref(), layout)
-}
-
-/// The same on a server that runs.
-pub(crate) fn on(
-    root: &Path,
-    backend: &str,
-    filters: &[&str],
-    postgres: Option<&Postgres>,
-    layout: Option<&str>,
-) -> Result<Outcome, String> {
     // The harness takes one filter a run.
-    let runs: Vec<&[&str]> = if filters.is_empty() { vec![&[]] } else { filters.chunks(1).collect() };
+    let runs: Vec<&[String]> = if filters.is_empty() { vec![&[]] } else { filters.chunks(1).collect() };
     let mut outcome = Outcome::default();
     for filter in runs {
         let package = format!("mainstay-{backend}");
         let mut command = shell::cargo(root, &["test", "--package", &package, "--test", "conformance", "--"]);
         command.args(filter);
-        if let Some(postgres) = postgres {
+        if let Some(postgres) = &postgres {
             postgres.tell(&mut command);
         }
         if let Some(layout) = layout {

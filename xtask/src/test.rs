@@ -67,6 +67,30 @@ pub(crate) fn tests(setting: Setting<'_>, part: Part, args: &[String]) -> Result
     Ok(Outcome { counts: counts.unwrap_or_default(), error: shell::succeeded(&command, status).err() })
 }
 
+/// Runs the conformance binary of a package again, of the groups or all of it, with a variable set. Errors: the runner could
+/// not be started.
+pub(crate) fn conformance(
+    setting: Setting<'_>,
+    package: &str,
+    groups: &[&str],
+    (name, value): (&str, &str),
+) -> Result<Outcome, String> {
+    let nextest = tools::find(setting.root, tools::NEXTEST)?;
+    let mut command = nextest.command(setting.root);
+    // Of the whole workspace, or cargo would build its dependencies again with fewer features.
+    command.args(["run", "--no-fail-fast", "--workspace", "--filterset", &of_groups(package, groups)]);
+    setting.tell(&mut command);
+    let (status, output) = shell::tee(command.env(name, value))?;
+    let error = shell::succeeded(&command, status).err();
+    Ok(Outcome { counts: Counts::of_nextest(&output).unwrap_or_default(), error })
+}
+
+/// The cases of groups in the words of the runner.
+fn of_groups(package: &str, groups: &[&str]) -> String {
+    let groups = if groups.is_empty() { String::new() } else { format!(" & test(/^({})::/)", groups.join("|")) };
+    format!("package({package}) & binary(=conformance){groups}")
+}
+
 /// Builds what `tests` runs.
 pub(crate) fn build(root: &Path) -> Result<(), String> {
     match runner(root) {
