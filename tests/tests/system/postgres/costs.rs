@@ -92,8 +92,9 @@ fn an_operation_costs_the_transactions_and_trips_that_the_architecture_allows() 
     let database = support::database_on(&server);
     block_on(async {
         let mut bench = bench(&database).await;
-        // Beside its writes, of a trip each, a workflow has its end told to others and its result read, at most once.
-        let beside = 2.1;
+        // Beside its writes, of a trip each, a workflow has its end told to others and its result read; on a busy machine a
+        // few are looked at twice.
+        let beside = 2.5;
         let within = |cost: &Cost, writes: f64| cost.transactions <= writes + beside && cost.trips <= writes + beside;
         let none = bench.cost("start, end", |engine, id| direct(engine, "none", id)).await;
         assert!(within(&none, 2.0), "{none:?}");
