@@ -13,7 +13,7 @@ use tokio_postgres::AsyncMessage;
 use crate::config::Config;
 use crate::connect::{Connected, Connector};
 use crate::fault::Fault;
-use crate::session::{Session, idle_limit, settings};
+use crate::session::{Session, limits, settings};
 use crate::text::Texts;
 
 /// How long a call waits for a connection before it says that there is none.
@@ -51,7 +51,7 @@ impl Manager {
         let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut session = Session::new(client, driver, texts, self.pooler, self.limit);
         if !self.pooler {
-            let script = format!("{}{}", settings(false), idle_limit(self.limit, false));
+            let script = format!("{}{}", settings(false), limits(self.limit, false));
             let Ok(set) = self.env.timeout(self.limit, session.client().batch_execute(&script)).await else {
                 // A line that has gone dead must not keep a place of the pool.
                 session.give_up();

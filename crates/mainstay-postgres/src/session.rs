@@ -32,8 +32,10 @@ impl<'a> Ask<'a> {
 }
 
 /// What every connection of the store sets: a plan made for an empty table, and sorts of whole queues, cost 2 to 5 times
-/// as much. Source: `docs/decisions/0003`.
+/// as much. Source: `docs/decisions/0003`. What a database or a role sets for the isolation would keep the statement after a
+/// lock blind to what it waited for.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    ("default_transaction_isolation", "'read committed'"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_sort", "off"),
@@ -48,13 +50,22 @@ pub(crate) fn settings(local: bool) -> String {
     SETTINGS.iter().map(|(name, value)| format!("{scope} {name} = {value};")).collect()
 }
 
+/// How a transaction begins; the setting of a connection does not reach a transaction behind a pooler.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
 /// Has the server undo a transaction of which nothing more is heard for as long as a call may take: a client that a dead line
-/// has made give up cannot tell it, and the locks would stay until the server notices.
-pub(crate) fn idle_limit(limit: Duration, local: bool) -> String {
+/// has made give up cannot tell it, and the locks would stay until the server notices. It also ends a statement of which
+/// nobody waits for the answer any more: behind a lock it would keep its connection. A lower limit of the role stays.
+pub(crate) fn limits(limit: Duration, local: bool) -> String {
     let scope = if local { "SET LOCAL" } else { "SET" };
     // Milliseconds of the server are 31 bits, and 0 is no limit.
     let millis = limit.as_millis().clamp(1, 2_147_483_647);
-    format!("{scope} idle_in_transaction_session_timeout = {millis};")
+    let own = "pg_catalog.current_setting('statement_timeout')";
+    format!(
+        "{scope} idle_in_transaction_session_timeout = {millis};
+        SELECT pg_catalog.set_config('statement_timeout', CASE
+            WHEN {own}::interval BETWEEN interval '1 ms' AND interval '{millis} ms' THEN {own} ELSE '{millis}' END, {local});"
+    )
 }
 
 /// One connection of the pool. Used by one call at a time.
@@ -152,9 +163,9 @@ impl Session {
         // Each is put on the wire by its first poll, and they are polled in order.
         if begins {
             let begin = if self.pooler {
-                format!("BEGIN;{}{}", settings(true), idle_limit(self.limit, true))
+                format!("{BEGIN};{}{}", settings(true), limits(self.limit, true))
             } else {
-                "BEGIN".to_owned()
+                BEGIN.to_owned()
             };
             let client = &self.client;
             sent.push(Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) }));
