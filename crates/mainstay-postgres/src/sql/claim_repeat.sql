@@ -26,5 +26,6 @@ ran AS MATERIALIZED (
 ),
 -- end
 picked AS MATERIALIZED (SELECT workflow_uuid FROM ran),
+moved AS (SELECT workflow_uuid FROM ran WHERE false),
 parked AS (SELECT workflow_uuid, priority, created_at FROM ran WHERE false)
 -- use: part_rows

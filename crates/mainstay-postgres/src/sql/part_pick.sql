@@ -3,6 +3,7 @@
 -- A hole is the front of one priority, created before `hole_to`, known to hold nothing for this claimer (claim_hole):
 -- the scan takes the priorities before it, then goes on behind it. It counts only while `latest` is what it was. Only a
 -- lower bound is a row comparison: as an upper one it does not end an index scan inside the first column.
+-- `moved` are rows that ran and came back after the snapshot was taken: it does not show what they recorded meanwhile.
 -- The IS TRUE keeps the list of functions a hashed sub-plan: a plain IN may become a join, whose order is not the index's.
 , hole AS MATERIALIZED (
     SELECT CASE WHEN m.latest = $19::boolean THEN $17::int ELSE 2147483647 END AS priority,
@@ -10,7 +11,7 @@
     FROM m
 ),
 before AS MATERIALIZED (
-    SELECT w.workflow_uuid, coalesce(w.recovery_attempts, 0) AS attempts,
+    SELECT w.workflow_uuid, w.xmin AS written, coalesce(w.recovery_attempts, 0) AS attempts,
         coalesce(w.recovery_attempts, 0) >= (SELECT r.cap FROM reg r WHERE r.name = w.name
             AND r.class = coalesce(w.class_name, '') AND r.config = coalesce(w.config_name, '') LIMIT 1) AS over
     FROM {s}.workflow_status w
@@ -25,7 +26,7 @@ before AS MATERIALIZED (
     FOR NO KEY UPDATE OF w SKIP LOCKED
 ),
 behind AS MATERIALIZED (
-    SELECT w.workflow_uuid, coalesce(w.recovery_attempts, 0) AS attempts,
+    SELECT w.workflow_uuid, w.xmin AS written, coalesce(w.recovery_attempts, 0) AS attempts,
         coalesce(w.recovery_attempts, 0) >= (SELECT r.cap FROM reg r WHERE r.name = w.name
             AND r.class = coalesce(w.class_name, '') AND r.config = coalesce(w.config_name, '') LIMIT 1) AS over
     FROM {s}.workflow_status w
@@ -40,5 +41,10 @@ behind AS MATERIALIZED (
     FOR NO KEY UPDATE OF w SKIP LOCKED
 ),
 picked AS MATERIALIZED (
-    SELECT workflow_uuid, attempts, over FROM before UNION ALL SELECT workflow_uuid, attempts, over FROM behind
+    SELECT workflow_uuid, written, attempts, over FROM before
+    UNION ALL SELECT workflow_uuid, written, attempts, over FROM behind
+),
+moved AS MATERIALIZED (
+    SELECT p.workflow_uuid FROM picked p WHERE p.written IS DISTINCT FROM (
+        SELECT w.xmin FROM {s}.workflow_status w WHERE w.workflow_uuid = p.workflow_uuid)
 )

@@ -1,8 +1,8 @@
 -- Tail of every claim: whole rows in dispatch order with inputs and recorded steps inline, within the byte budgets.
 -- Steps are looked up for every row: attempts do not tell whether a row has any. octet_length reads no TOAST. Where not
 -- all fits, `walk` goes over the rows in order: each has `most` bytes, its input before its steps, and what it leaves is
--- the next one's. At most 1,000 steps of a row are inline; `next_step` is the first that is not. One row without an id:
--- none was taken.
+-- the next one's. At most 1,000 steps of a row are inline; `next_step` is the first that is not, the very
+-- first of a row that `moved` (see part_pick). One row without an id: none was taken.
 , sized AS MATERIALIZED (
     SELECT r.*, s.step_count, s.step_bytes, coalesce(
 -- if split
@@ -66,10 +66,11 @@ SELECT m.now, m.state, m.latest, (SELECT count(*) FROM picked) AS picked, p.work
 -- end
         NULL)
     END AS input,
-    s.steps, s.next_step
+    CASE WHEN x.moved THEN NULL ELSE s.steps END AS steps, CASE WHEN x.moved THEN 0 ELSE s.next_step END AS next_step
 FROM m
-LEFT JOIN (SELECT workflow_uuid, priority, created_at FROM budgeted
-    UNION ALL SELECT workflow_uuid, priority, created_at FROM parked) x ON true
+LEFT JOIN (SELECT workflow_uuid, priority, created_at, workflow_uuid IN (SELECT v.workflow_uuid FROM moved v) AS moved
+        FROM budgeted
+    UNION ALL SELECT workflow_uuid, priority, created_at, false FROM parked) x ON true
 LEFT JOIN budgeted w ON w.workflow_uuid = x.workflow_uuid
 LEFT JOIN parked p ON p.workflow_uuid = x.workflow_uuid
 LEFT JOIN LATERAL (
