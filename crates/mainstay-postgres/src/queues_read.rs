@@ -1,6 +1,7 @@
 //! Questions about queues: the claim, the probe and the audit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use mainstay_store::model::wire;
@@ -33,6 +34,9 @@ impl QueueStore for Postgres {
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
         let asker = Asker { app: request.app, version: request.version, names: request.names };
         let holes: Vec<Option<Hole>> = request.queues.iter().map(|queue| self.fronts().hole(queue, &asker)).collect();
+        for (queue, _) in request.queues.iter().zip(&holes).filter(|(_, hole)| hole.is_some()) {
+            claim::look_after(self, queue, &asker, Duration::ZERO);
+        }
         let queues = request.queues.iter().map(|queue| queue.as_str().to_owned()).collect();
         let asked = Arc::new((self.now(), asker, queues, Holes::new(&holes)));
         self.call("queue_probe", move |session: &mut Session| {

@@ -23,6 +23,7 @@ use crate::session::Session;
 use crate::store::Postgres;
 use crate::text::{Text, text};
 
+pub(crate) use front::look_after;
 pub(crate) use fronts::{Asker, Fronts, Hole, Planned};
 use wanted::Wanted;
 

@@ -40,7 +40,7 @@ pub(crate) async fn run(store: &Postgres, wanted: &Arc<Wanted>, planned: &Arc<Pl
             })
         })
         .await?;
-    front::look_after(store, wanted, took);
+    front::look_after(store, &wanted.request.queue, &wanted.asker, took);
     Ok((reply, allowance))
 }
 
