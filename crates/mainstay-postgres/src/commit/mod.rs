@@ -143,12 +143,13 @@ impl Progress {
             self.tries += 1;
             return Ok(());
         }
-        if is_overtaken(&fault) {
-            return Err(Fault::Store(ErrorKind::Contended, "rows kept coming and going".into()));
-        }
+        // A trigger may swallow a row as well, and then no try helps.
+        let is_lost = is_overtaken(&fault);
+        let fault =
+            if is_lost { Fault::Store(ErrorKind::Contended, "rows kept coming and going".into()) } else { fault };
         // What cannot be read of a batch is found after its commit, and is then told of its unit alone.
         let alone = matches!(self.waiting.front(), Some(Group::Alone(_)));
-        if !(is_of_a_unit(&fault) || alone && matches!(fault, Fault::Unreadable(_))) {
+        if !(is_lost || is_of_a_unit(&fault) || alone && matches!(fault, Fault::Unreadable(_))) {
             return Err(fault);
         }
         self.tries = 0;
