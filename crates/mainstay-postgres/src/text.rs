@@ -75,8 +75,7 @@ impl Texts {
         let mut body = String::new();
         let mut types = Vec::new();
         self.lines(text.source, &mut body, &mut types);
-        let body = self.expressions(&body).replace("{s}", self.schema.quoted()).replace("{m}", &quote(OURS));
-        Rendered { sql: body.trim().to_owned(), types }
+        Rendered { sql: self.expressions(&body).trim().to_owned(), types }
     }
 
     fn lines(&self, source: &str, body: &mut String, types: &mut Vec<Type>) {
@@ -121,27 +120,32 @@ impl Texts {
         Some(holds == wanted)
     }
 
+    /// Fills the places of a body in one pass, so that a name which looks like a place is not filled in turn.
     fn expressions(&self, body: &str) -> String {
         let mut out = String::with_capacity(body.len());
         let mut rest = body;
         while let Some(at) = rest.find('{') {
             let (before, after) = rest.split_at(at);
             out.push_str(before);
-            let word = after.find('}').map(|end| &after[1..end]);
-            match word.and_then(|word| word.split_once(' ')) {
-                Some(("fence", row)) => out.push_str(&self.fence(row)),
-                Some(("creator", row)) if self.layout.owner => out.push_str(&format!("{row}.creator_xid")),
-                Some(("creator", row)) => out.push_str(&format!("{row}.owner_xid")),
-                _ => {
-                    out.push('{');
-                    rest = &after[1..];
-                    continue;
-                }
-            }
-            rest = &after[after.find('}').map_or(after.len(), |end| end + 1)..];
+            let place = after.find('}').and_then(|end| Some((self.expression(&after[1..end])?, end + 1)));
+            let (text, end) = place.unwrap_or_else(|| ("{".to_owned(), 1));
+            out.push_str(&text);
+            rest = &after[end..];
         }
         out.push_str(rest);
         out
+    }
+
+    /// What stands in a place; nothing where the braces are the statement's own.
+    fn expression(&self, word: &str) -> Option<String> {
+        Some(match word.split_once(' ').unwrap_or((word, "")) {
+            ("s", "") => self.schema.quoted().to_owned(),
+            ("m", "") => quote(OURS),
+            ("fence", row) => self.fence(row),
+            ("creator", row) if self.layout.owner => format!("{row}.creator_xid"),
+            ("creator", row) => format!("{row}.owner_xid"),
+            _ => return None,
+        })
     }
 
     /// What the text of a fence is compared with: the owner's token and what no two runs of a row share, for a token may be
@@ -229,6 +233,14 @@ mod tests {
         let inline = texts(false).get(&TEXT);
         let fence = "concat_ws('/', w.started_at_epoch_ms, w.recovery_attempts, w.executor_id)";
         assert_eq!(inline.sql, format!("SELECT {fence}, w.owner_xid, '{{}}'\nFROM \"a\"\"b\".b\n, \"mainstay\".c"));
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_place_is_filled_in_once() {
+        static TEXT: Text = Text::new("t", "FROM {s}.a, {m}.b, '{}'");
+        let schema = Schema::new("schema", "{m}{s}{fence w}").expect("an odd name");
+        let rendered = Texts::new(schema, layout(true), true).get(&TEXT);
+        assert_eq!(rendered.sql, "FROM \"{m}{s}{fence w}\".a, \"mainstay\".b, '{}'");
     }
 
     #[test]
