@@ -64,7 +64,10 @@ impl Postgres {
 pub(crate) fn run(root: &Path, version: Option<u32>, words: &[String]) -> Result<Outcome, String> {
     let server = start(binaries(root, version)?)?;
     let Some((program, args)) = words.split_first() else {
-        println!("{}\nMAINSTAY_TEST_POSTGRES={}\nuntil Ctrl-C", server.binaries().version(), server.url());
+        println!(
+            "MAINSTAY_TEST_POSTGRES={}\nuntil Ctrl-C; it syncs nothing, so that a crash of it loses what was committed last",
+            server.url()
+        );
         loop {
             // Ctrl-C ends this process, and the server's watchdog ends the server.
             std::thread::park();

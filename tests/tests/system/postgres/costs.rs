@@ -1,6 +1,7 @@
 //! What operations cost: transactions, round trips and bytes of the write-ahead log, counted on the line and by the server.
 
 use std::future::Future;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,9 +54,12 @@ impl Bench {
         let counts = self.proxy.counts();
         let each = |total: u64| total as f64 / COUNT as f64;
         let cost = Cost { trips: each(counts.round_trips), transactions: each(counts.transactions), wal: each(wal) };
-        println!(
+        let _ = writeln!(
+            std::io::stderr(),
             "{what:<28} {:>6.2} trips {:>6.2} transactions {:>8.0} bytes",
-            cost.trips, cost.transactions, cost.wal
+            cost.trips,
+            cost.transactions,
+            cost.wal
         );
         cost
     }
@@ -131,7 +135,7 @@ fn an_idle_process_makes_at_most_three_trips_a_second() {
         env.sleep(Duration::from_secs(5)).await;
         let seconds = env.monotonic().since(begun).as_secs_f64();
         let trips = proxy.counts().round_trips;
-        println!("{trips} trips in {seconds:.1} s with 20 queues");
+        let _ = writeln!(std::io::stderr(), "{trips} trips in {seconds:.1} s with 20 queues");
         assert!(trips as f64 <= 3.0 * seconds + 1.0, "{trips} in {seconds} s");
         engine.shutdown(Duration::from_secs(5)).await.expect("an end");
     });
