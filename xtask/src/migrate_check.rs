@@ -14,7 +14,8 @@ const GOLDEN: &str = "golden_";
 pub(crate) fn run(root: &Path, version: Option<u32>) -> Result<Outcome, String> {
     let postgres = Postgres::demanded(root, version)?;
     let mut outcome = counted(&mut shell::cargo(root, &["test", "--package", "mainstay-migrations", "--lib"]))?;
-    let mut golden = shell::cargo(root, &["test", "--package", "mainstay-postgres", "--test", "schema", "--", GOLDEN]);
+    let mut golden =
+        shell::cargo(root, &["test", "--package", "mainstay-postgres", "--test", "postgres", "--", GOLDEN]);
     postgres.tell(&mut golden);
     // Every number, not only those that each run of the tests takes.
     golden.env("MAINSTAY_FULL", "1");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use mainstay_env::{Env, Task, Tasks};
-use mainstay_store::{Wakeup, Wakeups};
+use mainstay_store::{ErrorKind, Wakeup, Wakeups};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc};
 use tokio_postgres::Client;
@@ -30,6 +30,8 @@ const GAP: Duration = Duration::from_millis(2);
 const CALM: Duration = Duration::from_millis(10);
 /// How long a connection that listens may take to hear itself.
 const SELF_TEST: Duration = Duration::from_secs(5);
+/// Longest that a notification may take before its connection is given up.
+const SEND: Duration = Duration::from_secs(10);
 /// Pauses between attempts to connect.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -197,8 +199,11 @@ impl Line {
         };
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] =
             [(&self.channel, tokio_postgres::types::Type::TEXT), (&texts, tokio_postgres::types::Type::TEXT_ARRAY)];
-        client.query_typed("SELECT pg_catalog.pg_notify($1, p) FROM unnest($2) AS p", &params).await?;
-        Ok(())
+        let sent = client.query_typed("SELECT pg_catalog.pg_notify($1, p) FROM unnest($2) AS p", &params);
+        match self.env.timeout(SEND, sent).await {
+            Ok(sent) => sent.map(drop).map_err(Fault::Postgres),
+            Err(_) => Err(Fault::Store(ErrorKind::Timeout, "the line for hints does not answer".into())),
+        }
     }
 
     /// Passes on what another process has sent. Anybody may send, so what is not understood is only a hint of something.

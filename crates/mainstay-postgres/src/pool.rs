@@ -45,6 +45,17 @@ pub(crate) struct Manager {
 type Failed = Arc<Mutex<Option<StoreError>>>;
 
 impl Manager {
+    /// Keeps why there is no connection, and tells when that begins and when it ends.
+    fn tell(&self, failure: Option<&StoreError>) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match (failed.is_some(), failure) {
+            (false, Some(error)) => tracing::warn!(%error, "no connection to the database; calls wait"),
+            (true, None) => tracing::info!("connected to the database again"),
+            _ => {}
+        }
+        *failed = failure.cloned();
+    }
+
     async fn attempt(&self) -> Result<Session, StoreError> {
         let Connected { client, messages } = self.connector.connect().await?;
         let driver = drive(&self.tasks, messages, |_| {});
@@ -72,7 +83,7 @@ impl ManageConnection for Manager {
         let (end, mut pause) = (self.env.deadline(TRIES), FIRST_PAUSE);
         loop {
             let made = self.attempt().await;
-            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = made.as_ref().err().cloned();
+            self.tell(made.as_ref().err());
             let is_away = made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable);
             if !is_away || self.env.monotonic() >= end {
                 return made;

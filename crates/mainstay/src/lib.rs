@@ -204,6 +204,18 @@
 //! `postgres`. All are on unless switched off.
 
 mod open;
+/// PostgreSQL, the store of production: how a database is opened, beyond what its address says.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use mainstay::postgres::{self, Config};
+///
+/// let config = Config::new("postgres://app:secret@127.0.0.1:1/shop?connect_timeout=2").schema("workflows").pool(20);
+/// let error = postgres::open(config).await.expect_err("nobody listens there");
+/// assert!(!error.message().contains("secret"));
+/// # }
+/// ```
 #[cfg(feature = "postgres")]
 pub mod postgres;
 

@@ -1,17 +1,4 @@
-//! PostgreSQL, the store of production: how a database is opened, beyond what its address says.
-//!
-//! ```
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
-//! use mainstay::postgres::{self, Config};
-//!
-//! let config = Config::new("postgres://app@127.0.0.1:1/shop?connect_timeout=2").schema("workflows").pool(20);
-//! match postgres::open(config).await {
-//!     Ok(store) => drop(store),
-//!     Err(error) => println!("{}", error.message()),
-//! }
-//! # }
-//! ```
+//! Opening PostgreSQL.
 
 use std::sync::Arc;
 

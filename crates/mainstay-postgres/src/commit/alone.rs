@@ -48,8 +48,9 @@ pub(super) async fn commit(session: &mut Session, work: &Work, place: usize) -> 
             Ok(Done { now, replies: vec![(place, Ok(reply))], hints: Vec::new() })
         }
         Err(fault) => {
-            // A failure of the server has undone the transaction, and this one then does nothing.
-            session.cancel().await?;
+            // A failure of the server has undone the transaction, and this one then does nothing. Where it fails too, the
+            // connection is not used again, and the first failure is the one to tell.
+            let _ = session.cancel().await;
             Err(fault)
         }
     }
@@ -104,7 +105,7 @@ async fn begin(
         .ok_or_else(|| Fault::unreadable("now", "is missing"))
         .and_then(|found| Ok((row::stamp(found, "now")?, refused(answers.get(held + 1).map_or(&[], Vec::as_slice))?)));
     if judged.is_err() {
-        session.cancel().await?;
+        let _ = session.cancel().await;
     }
     judged
 }

@@ -41,6 +41,45 @@ fn array(kind: &str, value: impl Fn(usize) -> String) -> String {
     format!("ARRAY[{}]::{kind}[]", values.join(","))
 }
 
+/// The parameters of a submit for each of the new workflows.
+fn submit(ords: &str, fresh: &str) -> String {
+    let same = |kind: &str, value: &str| array(kind, |_| value.to_owned());
+    let (none, nothing, zeros) = (same("text", "NULL"), same("bigint", "NULL"), same("int", "0"));
+    let (q, work) = (same("text", "'q'"), same("text", "'work'"));
+    let (none, nothing, zeros, q, work) = (&*none, &*nothing, &*zeros, &*q, &*work);
+    [
+        "NULL",
+        ords,
+        fresh,
+        fresh,
+        work,
+        none,
+        none,
+        none,
+        none,
+        q,
+        none,
+        nothing,
+        nothing,
+        zeros,
+        none,
+        none,
+        none,
+        none,
+        nothing,
+        nothing,
+        nothing,
+        none,
+        none,
+        none,
+        none,
+        none,
+        work,
+        &same("bool", "true"),
+    ]
+    .join(", ")
+}
+
 /// The parameters of each statement as they stand in SQL, and most blocks that it may look at.
 fn cases() -> Vec<(&'static str, String, f64)> {
     let ords = array("int", |n| n.to_string());
@@ -51,37 +90,7 @@ fn cases() -> Vec<(&'static str, String, f64)> {
     let (none, nothing, zero) = (same("text", "NULL"), same("bigint", "NULL"), same("bigint", "0"));
     let (q, work, no) = (same("text", "'q'"), same("text", "'work'"), same("bool", "false"));
     let zeros = same("int", "0");
-    let submit = [
-        "NULL",
-        &ords,
-        &fresh,
-        &fresh,
-        &work,
-        &none,
-        &none,
-        &none,
-        &none,
-        &q,
-        &none,
-        &nothing,
-        &nothing,
-        &zeros,
-        &none,
-        &none,
-        &none,
-        &none,
-        &nothing,
-        &nothing,
-        &nothing,
-        &none,
-        &none,
-        &none,
-        &none,
-        &none,
-        &work,
-        &same("bool", "true"),
-    ]
-    .join(", ");
+    let submit = submit(&ords, &fresh);
     let judge = [&*ords, &zeros, &fresh, &fresh, &work, &none, &none, &none, &q, &fresh, &no].join(", ");
     let few = "ARRAY['running-1', 'done-1', 'none']";
     vec![

@@ -2,7 +2,7 @@
 //! made. The store is opened as the application's role, which has what `docs/postgres/roles.sql` gives it and no more.
 
 mod layout;
-#[path = "../schema/psql.rs"]
+#[path = "../postgres/schema/psql.rs"]
 mod psql;
 mod roles;
 mod trouble;

@@ -12,7 +12,7 @@ use mainstay_store::{
     TakeOver, Tick, Unit, UnitReply, WorkflowStore, WriteStore,
 };
 
-use crate::support;
+use crate::store::support;
 
 const APP: &str = "shop";
 const VERSION: &str = "v1";

@@ -4,13 +4,13 @@ use mainstay_postgres::schema_testing::{self as runner, How};
 use mainstay_store::{ErrorKind, StoreError};
 use tokio_postgres::Client;
 
-use crate::psql::{self, Step};
-use crate::support::{Lab, assert_at, rows, text, value, with_database};
+use crate::schema::psql::{self, Step};
+use crate::schema::support::{Lab, assert_at, rows, text, value, with_database};
 
 /// The file that users run with psql.
-const ROLES: &str = include_str!("../../../../docs/postgres/roles.sql");
+const ROLES: &str = include_str!("../../../../../docs/postgres/roles.sql");
 /// Every right that `app` and `viewer` have, on a schema named `shop`.
-const PRIVILEGES: &str = include_str!("../../../../docs/postgres/privileges.txt");
+const PRIVILEGES: &str = include_str!("../../../../../docs/postgres/privileges.txt");
 
 /// Names of roles belong to the server, so that each database has its own.
 struct Roles {

@@ -3,7 +3,7 @@
 use mainstay_postgres::{Config, Postgres};
 use mainstay_store::{ErrorKind, StoreClock};
 
-use crate::support::{Lab, assert_at, text, value, with_database};
+use crate::schema::support::{Lab, assert_at, text, value, with_database};
 
 async fn open(lab: &Lab, set: impl FnOnce(Config) -> Config) -> mainstay_store::Result<Postgres> {
     Postgres::open(&lab.env, set(Config::new(lab.database.url())), StoreClock::Server).await

@@ -2,7 +2,7 @@
 
 use mainstay_postgres::schema_testing::How;
 
-use crate::support::{assert_at, is_full, quote, value, with_database};
+use crate::schema::support::{assert_at, is_full, quote, value, with_database};
 
 /// What is odd in the others, in one name: those go up the whole ladder in the long runs only.
 const ALL_AT_ONCE: &str = "1-U $body0$ sché;--{{schema}}\"'\\";

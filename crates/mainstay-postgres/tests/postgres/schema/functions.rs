@@ -3,7 +3,7 @@
 use mainstay_postgres::schema_testing::How;
 use tokio_postgres::Client;
 
-use crate::support::{rows, value, with_database};
+use crate::schema::support::{rows, value, with_database};
 
 async fn refused(client: &Client, ask: &str) -> (String, String, String) {
     let error = client.simple_query(ask).await.expect_err(ask);

@@ -11,9 +11,9 @@ use mainstay_store::StoreClock;
 fn key() -> String {
     let texts = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN).map(|step| step.checksum);
     // FNV-1a, for a name only.
-    let hash = texts.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = texts
+        .flat_map(str::bytes)
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("ladder125_{hash:016x}")
 }
 

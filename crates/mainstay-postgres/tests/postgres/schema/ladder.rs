@@ -3,7 +3,7 @@
 use mainstay_migrations::POSTGRES;
 use mainstay_postgres::schema_testing::{self as runner, How};
 
-use crate::support::{assert_at, is_full, recorded, value, with_database};
+use crate::schema::support::{assert_at, is_full, recorded, value, with_database};
 
 #[test]
 fn golden_each_number_makes_the_catalog_that_the_other_sdks_have_there() {

@@ -11,11 +11,11 @@ use mainstay_postgres::{Config, Postgres};
 use mainstay_store::StoreClock;
 use tokio_postgres::Client;
 
-use crate::races::until;
-use crate::support::{Lab, assert_at, rows, with_database};
+use crate::schema::races::until;
+use crate::schema::support::{Lab, assert_at, rows, with_database};
 
 /// The test below, which is also what its processes run.
-const TEST: &str = "processes::case_o19_eight_processes_of_which_one_is_killed_midway_end_in_one_good_schema";
+const TEST: &str = "schema::processes::case_o19_eight_processes_of_which_one_is_killed_midway_end_in_one_good_schema";
 /// What a process opens; without it the test is the one that starts them.
 const URL: &str = "MAINSTAY_OPENER_URL";
 const SCHEMA: &str = "MAINSTAY_OPENER_SCHEMA";

@@ -7,7 +7,7 @@ use mainstay_store::{
     Registered, Registry, Standing, Steps, Store, Submit, Unit, UnitReply, WorkflowStore, WriteStore,
 };
 
-use crate::support::{self, with_store};
+use crate::store::support::{self, with_store};
 
 pub(crate) const APP: &str = "shop";
 pub(crate) const Q: &str = "q";

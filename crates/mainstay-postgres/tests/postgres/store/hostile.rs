@@ -11,8 +11,8 @@ use mainstay_store::{
     TakenOver, Unit, UnitReply, WriteStore,
 };
 
-use crate::claim::{APP, E1, Q, V1, WORK, claim, lease, register};
-use crate::support::{self, with_store};
+use crate::store::claim::{APP, E1, Q, V1, WORK, claim, lease, register};
+use crate::store::support::{self, with_store};
 
 fn job(id: &str) -> Unit {
     Unit::new().effect(Submit::new(id, WORK, format!("t-{id}"), Place::queue(Q)).app(APP).input("[1]"))

@@ -3,8 +3,8 @@
 use mainstay_postgres::schema_testing::{self as runner, How};
 use mainstay_store::ErrorKind;
 
-use crate::support::{assert_at, rows, text, value, with_database};
-use crate::{logs, races};
+use crate::schema::support::{assert_at, rows, text, value, with_database};
+use crate::schema::{logs, races};
 
 const SOME_ROWS: &str = "
     INSERT INTO old.workflow_status (workflow_uuid, status, name, inputs, output) VALUES ('w', 'SUCCESS', 'f', '[1]', '2');

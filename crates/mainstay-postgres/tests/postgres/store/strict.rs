@@ -15,8 +15,8 @@ use mainstay_store::{
     TakenOver, Tick, Unit, WorkflowId, WriteStore,
 };
 
-use crate::claim::{APP, Q, WORK, claim, lease, register};
-use crate::support;
+use crate::store::claim::{APP, Q, WORK, claim, lease, register};
+use crate::store::support;
 
 const CLAIMERS: usize = 6;
 const LIMIT: u32 = 5;

@@ -9,7 +9,7 @@ use mainstay_store::{
     Unit, UnitReply, WorkflowStore, WriteExt,
 };
 
-use crate::support::{self, with_store};
+use crate::store::support::{self, with_store};
 
 const APP: &str = "shop";
 const E1: &str = "one~1";

@@ -12,7 +12,7 @@ use mainstay_store::{
     TakenOver, Tick, Unit, UnitReply, WorkflowId, WorkflowStore, WriteExt,
 };
 
-use crate::support::{database_on, open, with_store};
+use crate::store::support::{database_on, open, with_store};
 
 const APP: &str = "shop";
 const EXECUTOR: &str = "one~1";

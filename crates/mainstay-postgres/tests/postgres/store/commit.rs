@@ -8,7 +8,7 @@ use mainstay_store::{
     StepRow, StoreClock, Submit, Unit, UnitReply, WorkflowStore, WriteExt, WriteStore,
 };
 
-use crate::support::{self, with_store};
+use crate::store::support::{self, with_store};
 
 const APP: &str = "shop";
 const E1: &str = "one~1";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mainstay_postgres::schema_testing::{self as runner, How};
 use tokio_postgres::Client;
 
-use crate::support::{Lab, assert_at, is_full, recorded, rows, value, with_database};
+use crate::schema::support::{Lab, assert_at, is_full, recorded, rows, value, with_database};
 
 /// The numbers of the steps that run outside a transaction: all that are online but two, whose names are built again.
 pub(crate) fn online_numbers() -> Vec<u32> {
@@ -119,7 +119,8 @@ fn case_o18_no_lock_outlives_a_migration_and_one_that_a_peer_holds_is_waited_for
     with_database(|lab| async move {
         let mut client = lab.client().await;
         runner::ready(&mut client, "free", How::Up, &lab.env).await.expect("opened");
-        let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+        let locks = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+            WHERE l.locktype = 'advisory' AND d.datname = current_database()";
         assert_eq!(value(&client, locks).await, "0");
 
         let peer = lab.schema_at(109, "held").await;
