@@ -194,8 +194,12 @@ fn is_built_again(step: &Step) -> bool {
     let Some((_, dropped)) = step.sql.split_once("DROP INDEX {{concurrently}} IF EXISTS {{schema}}.") else {
         return false;
     };
-    let built = format!(" {} ON ", dropped.trim_end_matches(";\n"));
-    POSTGRES.iter().any(|later| later.number > step.number && later.sql.contains(&built))
+    let name = dropped.trim_end_matches(";\n");
+    let builds = |sql: &str| {
+        let words: Vec<&str> = sql.split_whitespace().collect();
+        words.windows(2).any(|pair| pair == [name, "ON"])
+    };
+    POSTGRES.iter().any(|later| later.number > step.number && builds(later.sql))
 }
 
 /// The recorded number, which nobody else can change before this transaction ends.
