@@ -68,7 +68,7 @@ pub(crate) fn run(root: &Path, full: bool) -> Outcome {
     run.stage("postgres", Group::Build, |run| run.start_postgres());
     run.stage("tests", Group::Unit, |run| run.tests(Part::Unit));
     run.stage("held at 108", Group::Unit, |run| run.held());
-    run.stage("doctests", Group::Unit, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
+    run.stage("doctests", Group::Build, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
     run.stage("system tests", Group::Crash, |run| run.tests(Part::System));
     run.stage("interop", Group::Interop, |run| run.interop());
     if full {

@@ -19,6 +19,9 @@ use crate::text::Texts;
 /// How long a call waits for a connection before it says that there is none.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The same while the server cannot be reached: who sends again does so with pauses of its own.
+const HOPE: Duration = Duration::from_secs(2);
+
 /// How long one attempt of the pool to connect tries again, half of what a call waits.
 const TRIES: Duration = Duration::from_secs(5);
 
@@ -131,6 +134,7 @@ pub(crate) struct Pool {
     pool: bb8::Pool<Manager>,
     texts: Shared,
     failed: Failed,
+    env: Env,
 }
 
 impl fmt::Debug for Pool {
@@ -154,20 +158,33 @@ impl Pool {
             .connection_timeout(PATIENCE)
             .queue_strategy(QueueStrategy::Lifo)
             .build_unchecked(manager);
-        Self { pool, texts, failed }
+        Self { pool, texts, failed, env: env.clone() }
     }
 
     /// A connection, with the statements for what the database has now.
     pub(crate) async fn get(&self) -> Result<PooledConnection<'static, Manager>, Fault> {
-        let mut session = self.pool.get_owned().await.map_err(|error| match error {
+        let mut waiting = Box::pin(self.pool.get_owned());
+        let got = match self.env.timeout(HOPE, &mut waiting).await {
+            Ok(got) => got,
+            Err(_) => match self.failure() {
+                Some(error) => return Err(Fault::Given(error)),
+                None => waiting.await,
+            },
+        };
+        let mut session = got.map_err(|error| match error {
             RunError::User(error) => Fault::Given(error),
-            RunError::TimedOut => match self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            RunError::TimedOut => match self.failure() {
                 Some(error) => Fault::Given(error),
                 None => Fault::Store(ErrorKind::Unavailable, "no connection is free".into()),
             },
         })?;
         session.follow(&self.texts());
         Ok(session)
+    }
+
+    /// Why there is no new connection, where the latest attempt has failed.
+    fn failure(&self) -> Option<StoreError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The statements for what the database has now.

@@ -42,7 +42,8 @@ impl Closed {
     fn to(database: &Database) -> Self {
         let mut client = database.server().client();
         client.run(&format!("ALTER DATABASE {} WITH ALLOW_CONNECTIONS false", database.name()));
-        database.terminate_sessions();
+        // A session that is told to end does so a moment later, and a call that gets it meanwhile would fail after the trouble.
+        while database.terminate_sessions() > 0 {}
         Self(database.clone())
     }
 }

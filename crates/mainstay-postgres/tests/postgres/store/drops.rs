@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use mainstay_env::{Env, Rng, block_on};
 use mainstay_pgkit::{Client, Database};
 use mainstay_postgres::Postgres;
@@ -114,6 +115,10 @@ async fn at_rest(env: &Env, watch: &mut Client, database: &Database) {
 
 /// Runs a call against a limit; says whether it was dropped.
 async fn raced(env: &Env, limit: Duration, call: impl Future<Output = Result<()>>) -> bool {
+    if limit.is_zero() {
+        // Sent, and given up at once.
+        return call.now_or_never().map(|answer| answer.expect("a call that is not dropped succeeds")).is_none();
+    }
     match env.timeout(limit, call).await {
         Ok(answer) => {
             answer.expect("a call that is not dropped succeeds");
@@ -138,7 +143,9 @@ fn case_o14_calls_dropped_at_any_moment_leave_no_connection_lost_or_in_a_transac
         let (mut dropped, mut seen) = (0_u64, std::collections::BTreeSet::new());
         for round in 0..rounds {
             let number = rng.below(CALLS);
-            let limit = Duration::from_micros(rng.below(5_000));
+            // Most calls are over long before 5 ms, and some before 1.
+            let most = [1, 300, 1_000, 5_000][rng.index(4)];
+            let limit = Duration::from_micros(rng.below(most));
             if raced(&env, limit, call(&store, number, round)).await {
                 dropped += 1;
                 seen.insert(number);
@@ -156,7 +163,7 @@ fn case_o14_calls_dropped_at_any_moment_leave_no_connection_lost_or_in_a_transac
             after.iter().map(|one| &one.0).collect::<Vec<_>>()
         );
         // A fast machine is done with most calls in time.
-        assert!(seen.len() as u64 == CALLS && dropped * 20 > rounds, "dropped {dropped} of {rounds}, of {seen:?}");
+        assert!(seen.len() as u64 == CALLS && dropped * 5 > rounds, "dropped {dropped} of {rounds}, of {seen:?}");
         let unit =
             Unit::new().effect(Submit::new("last", "job", "last", Place::queue(QUEUE)).input(Payload::from("1")));
         let reply = store.commit(&[unit]).await.expect("a commit").units.remove(0).expect("a unit");
