@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Group {
     Build,
+    Docs,
     Unit,
     Crash,
     Interop,
@@ -19,11 +20,12 @@ enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 5] = [Self::Build, Self::Unit, Self::Crash, Self::Interop, Self::Long];
+    const ALL: [Self; 6] = [Self::Build, Self::Docs, Self::Unit, Self::Crash, Self::Interop, Self::Long];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Build => "build and lint",
+            Self::Docs => "documentation",
             Self::Unit => "unit, property, conformance",
             Self::Crash => "crash and random",
             Self::Interop => "interop",
@@ -36,6 +38,7 @@ impl Group {
     const fn limit(self, full: bool) -> Option<Duration> {
         match self {
             Self::Build => Some(Duration::from_secs(11 * 60)),
+            Self::Docs => Some(Duration::from_secs(4 * 60)),
             Self::Unit if !full => Some(Duration::from_secs(6 * 60)),
             Self::Crash if !full => Some(Duration::from_secs(4 * 60)),
             Self::Interop if !full => Some(Duration::from_secs(2 * 60)),
@@ -63,12 +66,13 @@ pub(crate) fn run(root: &Path, full: bool) -> Outcome {
     run.stage("tidy", Group::Build, |run| tidy::run(run.root));
     run.stage("deny", Group::Build, |run| deny(run.root));
     run.stage("clippy", Group::Build, |run| clippy(run.root));
-    run.stage("docs", Group::Build, |run| docs(run.root));
+    run.stage("docs", Group::Docs, |run| docs(run.root));
     run.stage("build tests", Group::Build, |run| test::build(run.root));
+    run.stage("fetch sdks", Group::Build, |run| interop::fetch(run.root, !run.full));
     run.stage("postgres", Group::Build, |run| run.start_postgres());
     run.stage("tests", Group::Unit, |run| run.tests(Part::Unit));
     run.stage("held at 108", Group::Unit, |run| run.held());
-    run.stage("doctests", Group::Build, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
+    run.stage("doctests", Group::Docs, |run| test::doc(run.setting()).and_then(|outcome| run.count(outcome)));
     run.stage("system tests", Group::Crash, |run| run.tests(Part::System));
     run.stage("interop", Group::Interop, |run| run.interop());
     if full {

@@ -45,11 +45,13 @@ const ALL: &[Sdk] = &[
 /// be had, there is no PostgreSQL, or a scenario failed.
 pub(crate) fn run(root: &Path, smoke: bool, filters: &[String]) -> Result<Outcome, String> {
     let postgres = Postgres::demanded(root, None)?;
+    fetch(root, smoke)?;
     on(root, Some(&postgres), smoke, filters).map(|()| Outcome::default())
 }
 
-/// As [`run`], on the server of a run that goes on.
-pub(crate) fn on(root: &Path, postgres: Option<&Postgres>, smoke: bool, filters: &[String]) -> Result<(), String> {
+/// Fetches the SDKs that are missing, and builds the program that plays our side. It is built as the whole workspace, or cargo
+/// would build its dependencies again with fewer features.
+pub(crate) fn fetch(root: &Path, smoke: bool) -> Result<(), String> {
     let wanted: Vec<Sdk> = ALL.iter().copied().filter(|sdk| sdk.smoke || !smoke).collect();
     prepare(&wanted)?;
     let fetched = std::thread::scope(|scope| {
@@ -57,7 +59,14 @@ pub(crate) fn on(root: &Path, postgres: Option<&Postgres>, smoke: bool, filters:
         all.into_iter().map(|one| one.join().unwrap_or_else(|_| Err("fetching panicked".into()))).collect()
     });
     fetched_all(fetched)?;
-    let mut command = shell::cargo(root, &["run", "--quiet", "-p", "mainstay-interop", "--", SDKS]);
+    shell::run(&mut shell::cargo(root, &["build", "--quiet", "--workspace", "--bins"]))
+}
+
+/// As [`run`], on the server of a run that goes on, after [`fetch`].
+pub(crate) fn on(root: &Path, postgres: Option<&Postgres>, smoke: bool, filters: &[String]) -> Result<(), String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let mut command = Command::new(target.join("debug/interop"));
+    command.current_dir(root).arg(SDKS);
     command.args(smoke.then_some("--smoke")).args(filters);
     if let Some(postgres) = postgres {
         postgres.tell(&mut command);
