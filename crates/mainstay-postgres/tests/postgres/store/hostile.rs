@@ -102,9 +102,10 @@ fn a_row_that_was_run_and_given_back_while_a_claim_looked_comes_with_what_it_rec
                 "UPDATE dbos.workflow_status SET status = 'PENDING' WHERE workflow_uuid = 'a';
                 INSERT INTO dbos.operation_outputs (workflow_uuid, function_id, function_name, output)
                     VALUES ('a', 0, 'paid', '1');
-                UPDATE dbos.workflow_status SET status = 'ENQUEUED' WHERE workflow_uuid = 'a';
-                SELECT pg_advisory_unlock(77)",
+                UPDATE dbos.workflow_status SET status = 'ENQUEUED' WHERE workflow_uuid = 'a'",
             );
+            // After the commit: the claim would pass over a row that is still locked.
+            other.run("SELECT pg_advisory_unlock(77)");
         };
         let (claimed, ()) = join(store.queue_claim(claim(&store, E1)), moves).await;
         let rows = claimed.expect("a claim").rows;
