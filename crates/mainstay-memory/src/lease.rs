@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Beat, Beaten, Bounds, ExecutorId, ExecutorStore, FieldError, Lease, Leases, Result, StoreError, TakeOver,
-    TakenOver, Wakeup, WorkflowId,
+    AppName, Beat, Beaten, Bounds, ExecutorId, ExecutorStore, Lease, Leases, Result, StoreError, TakeOver, TakenOver,
+    Wakeup, WorkflowId,
 };
 
 use crate::memory::Memory;
@@ -14,7 +14,7 @@ use crate::state::LeaseRecord;
 impl ExecutorStore for Memory {
     async fn lease_beat(&self, request: Beat) -> Result<Beaten> {
         self.run("lease_beat", move |operation| {
-            check_beat(&request).map_err(|error| StoreError::field_error("lease_beat", error))?;
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("lease_beat", error))?;
             Ok(operation.beat(&request))
         })
         .await
@@ -26,31 +26,10 @@ impl ExecutorStore for Memory {
 
     async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver> {
         self.run("lease_take_over", move |operation| {
-            check_take_over(&request).map_err(|error| StoreError::field_error("lease_take_over", error))?;
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("lease_take_over", error))?;
             Ok(operation.take_over(&request))
         })
         .await
-    }
-}
-
-/// What no beat may carry.
-pub(crate) fn check_beat(request: &Beat) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("beat.executor", request.executor.as_str())?;
-    bounds.name("beat.app", request.app.as_str())?;
-    match request.beat {
-        0 => Err(FieldError::new("beat.beat", "must be at least 1")),
-        _ => Ok(()),
-    }
-}
-
-fn check_take_over(request: &TakeOver) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("take_over.executor", request.executor.as_str())?;
-    bounds.name("take_over.fallback", request.fallback.as_str())?;
-    match request.limit {
-        0 => Err(FieldError::new("take_over.limit", "must be at least 1")),
-        _ => Ok(()),
     }
 }
 

@@ -32,9 +32,7 @@ impl QueueStore for Memory {
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         self.run("queue_audit", move |operation| {
-            if request.limit == 0 {
-                return Err(StoreError::invalid("queue_audit", "audit.limit", "must be at least 1"));
-            }
+            request.check().map_err(|error| StoreError::field_error("queue_audit", error))?;
             Ok(operation.audit(&request))
         })
         .await

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Bounds, Change, FieldError, OnConflict, Queue, QueueName, QueueReply, RegisterQueue, Registry,
-    RegistryStamp, Result, Revision, StoreError, UpdateQueue, Version, VersionName, VersionReply, Wakeup,
+    AppName, Bounds, FieldError, OnConflict, Queue, QueueName, QueueReply, RegisterQueue, Registry, RegistryStamp,
+    Result, Revision, StoreError, UpdateQueue, Version, VersionName, VersionReply, Wakeup,
 };
 
 use crate::memory::Memory;
@@ -18,7 +18,7 @@ type Checked = std::result::Result<(), FieldError>;
 impl Registry for Memory {
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
         self.run("queue_register", move |operation| {
-            check_register(&request).map_err(|error| StoreError::field_error("queue_register", error))?;
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("queue_register", error))?;
             if request.limits.partitioned() {
                 return Err(StoreError::unsupported("queue_register", "partitions"));
             }
@@ -31,7 +31,7 @@ impl Registry for Memory {
         self.run("queue_update", move |operation| {
             let invalid = |error| StoreError::field_error("queue_update", error);
             check_update(&request).map_err(invalid)?;
-            if partitions(&request) {
+            if request.change.sets_partition() {
                 return Err(StoreError::unsupported("queue_update", "partitions"));
             }
             operation.update(&request).map_err(invalid)
@@ -72,15 +72,6 @@ impl Registry for Memory {
     }
 }
 
-fn check_register(request: &RegisterQueue) -> Checked {
-    let bounds = Bounds::default();
-    bounds.name("app", request.app.as_str())?;
-    if let OnConflict::UpdateIfLatest(version) = &request.on_conflict {
-        bounds.name("on_conflict", version.as_str())?;
-    }
-    request.queue(Revision(0), mainstay_store::Timestamp::EPOCH).check()
-}
-
 fn check_update(request: &UpdateQueue) -> Checked {
     let bounds = Bounds::default();
     bounds.name("name", request.name.as_str())?;
@@ -97,13 +88,6 @@ fn check_version(app: &AppName, version: &VersionName) -> Checked {
     let bounds = Bounds::default();
     bounds.name("version", version.as_str())?;
     bounds.name("app", app.as_str())
-}
-
-fn partitions(request: &UpdateQueue) -> bool {
-    let change = &request.change;
-    matches!(change.partition_concurrency, Change::Set(_))
-        || matches!(change.partition_worker_concurrency, Change::Set(_))
-        || matches!(change.partition_rate, Change::Set(_))
 }
 
 impl Operation<'_> {

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Bounds, Collect, Collected, FieldError, Maintenance, QueueName, Result, StoreError, Tick, Ticked,
-    Timestamp, WorkflowId,
+    AppName, Bounds, Collect, Collected, Maintenance, QueueName, Result, StoreError, Tick, Ticked, Timestamp,
+    WorkflowId,
 };
 
 use crate::index::Groups;
-use crate::lease::check_beat;
 use crate::memory::Memory;
 use crate::operation::Operation;
 use crate::queue::first_delay;
@@ -18,7 +17,7 @@ use crate::queue::first_delay;
 impl Maintenance for Memory {
     async fn tick(&self, request: Tick) -> Result<Ticked> {
         self.run("tick", move |operation| {
-            check_tick(&request).map_err(|error| StoreError::field_error("tick", error))?;
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("tick", error))?;
             Ok(operation.tick(&request))
         })
         .await
@@ -26,23 +25,10 @@ impl Maintenance for Memory {
 
     async fn collect(&self, request: Collect) -> Result<Collected> {
         self.run("collect", move |operation| {
-            check_collect(&request).map_err(|error| StoreError::field_error("collect", error))?;
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("collect", error))?;
             Ok(operation.collect(&request))
         })
         .await
-    }
-}
-
-fn check_tick(request: &Tick) -> std::result::Result<(), FieldError> {
-    Bounds::default().name("tick.app", request.app.as_str())?;
-    request.beat.as_ref().map_or(Ok(()), check_beat)
-}
-
-fn check_collect(request: &Collect) -> std::result::Result<(), FieldError> {
-    Bounds::default().name("collect.app", request.app.as_str())?;
-    match request.limit {
-        0 => Err(FieldError::new("collect.limit", "must be at least 1")),
-        _ => Ok(()),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Beat, Beaten, Bounds, ExecutorId, ExecutorStore, FieldError, Lease, Leases, QueueName, Result, StoreError,
-    TakeOver, TakenOver, Wakeup, WorkflowId,
+    AppName, Beat, Beaten, ExecutorId, ExecutorStore, Lease, Leases, QueueName, Result, StoreError, TakeOver,
+    TakenOver, Wakeup, WorkflowId,
 };
 use tokio_postgres::Row;
 
@@ -27,7 +27,7 @@ pub(crate) const ALL: &[&Text] = &[&OPEN, &BEAT, &LIST, &OVER, &ROWS];
 impl ExecutorStore for Postgres {
     async fn lease_beat(&self, request: Beat) -> Result<Beaten> {
         let op = "lease_beat";
-        check_beat(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&self.bounds()).map_err(|field| StoreError::field_error(op, field))?;
         let beat = Moved::of(&request, self.system());
         self.call(op, move |session| {
             let beat = beat.clone();
@@ -63,7 +63,7 @@ impl ExecutorStore for Postgres {
 
     async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver> {
         let op = "lease_take_over";
-        check_take_over(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&self.bounds()).map_err(|field| StoreError::field_error(op, field))?;
         let (now, system) = (self.now(), self.system().to_owned());
         let (reply, hints) = self
             .call(op, move |session| {
@@ -74,27 +74,6 @@ impl ExecutorStore for Postgres {
         self.publish(hints);
         Ok(reply)
     }
-}
-
-/// Refuses a beat that no store takes.
-pub(crate) fn check_beat(request: &Beat) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("beat.executor", request.executor.as_str())?;
-    bounds.name("beat.app", request.app.as_str())?;
-    if request.beat == 0 {
-        return Err(FieldError::new("beat.beat", "must be at least 1"));
-    }
-    Ok(())
-}
-
-fn check_take_over(request: &TakeOver) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("take_over.executor", request.executor.as_str())?;
-    bounds.name("take_over.fallback", request.fallback.as_str())?;
-    if request.limit == 0 {
-        return Err(FieldError::new("take_over.limit", "must be at least 1"));
-    }
-    Ok(())
 }
 
 /// A beat as its column holds it.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use mainstay_store::{
-    Beaten, Bounds, Collect, Collected, FieldError, Lease, Maintenance, QueueName, RegistryStamp, Result, StoreError,
-    Tick, Ticked, Timestamp, Wakeup, WorkflowId, wire,
+    Beaten, Collect, Collected, Lease, Maintenance, QueueName, RegistryStamp, Result, StoreError, Tick, Ticked,
+    Timestamp, Wakeup, WorkflowId, wire,
 };
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
@@ -37,7 +37,7 @@ type Done<T> = std::result::Result<T, Fault>;
 impl Maintenance for Postgres {
     async fn tick(&self, request: Tick) -> Result<Ticked> {
         let op = "tick";
-        check_tick(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&self.bounds()).map_err(|field| StoreError::field_error(op, field))?;
         let (now, system) = (self.now(), self.system().to_owned());
         let (ticked, number, hints) = self
             .call(op, move |session| {
@@ -55,7 +55,7 @@ impl Maintenance for Postgres {
 
     async fn collect(&self, request: Collect) -> Result<Collected> {
         let op = "collect";
-        check_collect(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&self.bounds()).map_err(|field| StoreError::field_error(op, field))?;
         let (now, place) = (self.now(), mainstay_store::Store::env(self).rng().below(PLACES));
         let sweep = Sweep { place: i32::try_from(place).unwrap_or(0), key: turn(self.system()) };
         let (collected, hints) = self
@@ -67,19 +67,6 @@ impl Maintenance for Postgres {
         self.publish(hints);
         Ok(collected)
     }
-}
-
-fn check_tick(request: &Tick) -> std::result::Result<(), FieldError> {
-    Bounds::default().name("tick.app", request.app.as_str())?;
-    request.beat.as_ref().map_or(Ok(()), executor::check_beat)
-}
-
-fn check_collect(request: &Collect) -> std::result::Result<(), FieldError> {
-    Bounds::default().name("collect.app", request.app.as_str())?;
-    if request.limit == 0 {
-        return Err(FieldError::new("collect.limit", "must be at least 1"));
-    }
-    Ok(())
 }
 
 /// The beat, the sweep and the reads in one transaction and one trip; the recorded number beside the answer.

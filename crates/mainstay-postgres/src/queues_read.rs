@@ -48,9 +48,7 @@ impl QueueStore for Postgres {
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         let op = "queue_audit";
-        if request.limit == 0 {
-            return Err(StoreError::invalid(op, "audit.limit", "must be at least 1"));
-        }
+        request.check().map_err(|field| StoreError::field_error(op, field))?;
         let (now, system, request) = (self.now(), self.system().to_owned(), Arc::new(request));
         self.call(op, move |session: &mut Session| {
             let (system, request) = (system.clone(), request.clone());

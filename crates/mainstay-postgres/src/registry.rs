@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Bounds, Change, ErrorKind, FieldError, OnConflict, Queue, QueueChange, QueueName, QueueReply,
-    RegisterQueue, Registry, Result, Revision, StoreError, Timestamp, UpdateQueue, Version, VersionName, VersionReply,
-    Wakeup,
+    AppName, Bounds, ErrorKind, FieldError, OnConflict, Queue, QueueName, QueueReply, RegisterQueue, Registry, Result,
+    Revision, StoreError, Timestamp, UpdateQueue, Version, VersionName, VersionReply, Wakeup,
 };
 use tokio_postgres::Row;
 
@@ -48,7 +47,8 @@ impl Registry for Postgres {
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
         let op = "queue_register";
         let wanted = request.queue(Revision(0), Timestamp::EPOCH);
-        check_register(&wanted, &request.on_conflict).map_err(|field| StoreError::field_error(op, field))?;
+        let checked = request.check(&self.bounds()).and_then(|()| Columns::of(&wanted).map(drop));
+        checked.map_err(|field| StoreError::field_error(op, field))?;
         if request.limits.partitioned() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
@@ -66,7 +66,7 @@ impl Registry for Postgres {
     async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
         let op = "queue_update";
         check_names(&request.app, &request.name).map_err(|field| StoreError::field_error(op, field))?;
-        if sets_partition(&request.change) {
+        if request.change.sets_partition() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
         let now = self.now();
@@ -170,16 +170,6 @@ fn storable(app: &AppName) -> Option<AppName> {
     (!app.as_str().contains('\0')).then(|| app.clone())
 }
 
-fn check_register(wanted: &Queue, policy: &OnConflict) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name_if("app", wanted.app.as_ref())?;
-    if let OnConflict::UpdateIfLatest(version) = policy {
-        bounds.name("on_conflict", version.as_str())?;
-    }
-    wanted.check()?;
-    Columns::of(wanted).map(drop)
-}
-
 fn check_names(app: &AppName, name: &QueueName) -> std::result::Result<(), FieldError> {
     let bounds = Bounds::default();
     bounds.name("app", app.as_str())?;
@@ -190,12 +180,6 @@ fn check_version(app: &AppName, version: &VersionName) -> std::result::Result<()
     let bounds = Bounds::default();
     bounds.name("app", app.as_str())?;
     bounds.name("version", version.as_str())
-}
-
-fn sets_partition(change: &QueueChange) -> bool {
-    matches!(change.partition_concurrency, Change::Set(_))
-        || matches!(change.partition_worker_concurrency, Change::Set(_))
-        || matches!(change.partition_rate, Change::Set(_))
 }
 
 /// What a look at a held row decides.

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    Beat, Beaten, Bounds, ExecutorId, ExecutorStore, FieldError, Lease, Leases, Result, StoreError, TakeOver,
-    TakenOver, Wakeup, WorkflowId,
+    Beat, Beaten, Bounds, ExecutorId, ExecutorStore, Lease, Leases, Result, StoreError, TakeOver, TakenOver, Wakeup,
+    WorkflowId,
 };
 use rusqlite::{Connection, params};
 
@@ -25,7 +25,7 @@ pub(crate) struct Watched {
 impl ExecutorStore for Sqlite {
     async fn lease_beat(&self, request: Beat) -> Result<Beaten> {
         let op = "lease_beat";
-        check_beat(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
         let locks = self.inner.locks.clone();
         self.write(op, move |tx| beat(tx, &locks, &request)).await
     }
@@ -42,30 +42,9 @@ impl ExecutorStore for Sqlite {
 
     async fn lease_take_over(&self, request: TakeOver) -> Result<TakenOver> {
         let op = "lease_take_over";
-        check_take_over(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
         self.write(op, move |tx| take_over(tx, &request)).await
     }
-}
-
-/// Refuses a beat that no store takes.
-pub(crate) fn check_beat(request: &Beat) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("beat.executor", request.executor.as_str())?;
-    bounds.name("beat.app", request.app.as_str())?;
-    if request.beat == 0 {
-        return Err(FieldError::new("beat.beat", "must be at least 1"));
-    }
-    Ok(())
-}
-
-fn check_take_over(request: &TakeOver) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("take_over.executor", request.executor.as_str())?;
-    bounds.name("take_over.fallback", request.fallback.as_str())?;
-    if request.limit == 0 {
-        return Err(FieldError::new("take_over.limit", "must be at least 1"));
-    }
-    Ok(())
 }
 
 /// A beat as its column holds it.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use mainstay_store::model::wire;
 use mainstay_store::{
-    AppName, Beaten, Bounds, Collect, Collected, FieldError, Maintenance, Outcome, QueueName, RegistryStamp, Result,
-    StoreError, Tick, Ticked, Timestamp, WorkflowId,
+    AppName, Beaten, Bounds, Collect, Collected, Maintenance, Outcome, QueueName, RegistryStamp, Result, StoreError,
+    Tick, Ticked, Timestamp, WorkflowId,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -24,7 +24,7 @@ use crate::tx::Tx;
 impl Maintenance for Sqlite {
     async fn tick(&self, request: Tick) -> Result<Ticked> {
         let op = "tick";
-        check_tick(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
         let locks = self.inner.locks.clone();
         let (mut ticked, watched) = self.write(op, move |tx| tick(tx, &locks, &request)).await?;
         // Files are tried outside the transaction, and on a thread that may wait for them.
@@ -38,22 +38,9 @@ impl Maintenance for Sqlite {
 
     async fn collect(&self, request: Collect) -> Result<Collected> {
         let op = "collect";
-        check_collect(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
         self.write(op, move |tx| collect(tx, &request)).await
     }
-}
-
-fn check_tick(request: &Tick) -> std::result::Result<(), FieldError> {
-    Bounds::default().name("tick.app", request.app.as_str())?;
-    request.beat.as_ref().map_or(Ok(()), executor::check_beat)
-}
-
-fn check_collect(request: &Collect) -> std::result::Result<(), FieldError> {
-    Bounds::default().name("collect.app", request.app.as_str())?;
-    if request.limit == 0 {
-        return Err(FieldError::new("collect.limit", "must be at least 1"));
-    }
-    Ok(())
 }
 
 fn tick(tx: &mut Tx<'_>, locks: &Locks, request: &Tick) -> rusqlite::Result<(Ticked, Vec<Watched>)> {

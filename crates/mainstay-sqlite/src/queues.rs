@@ -33,9 +33,7 @@ impl QueueStore for Sqlite {
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         let op = "queue_audit";
-        if request.limit == 0 {
-            return Err(StoreError::invalid(op, "audit.limit", "must be at least 1"));
-        }
+        request.check().map_err(|field| StoreError::field_error(op, field))?;
         self.read(op, move |snapshot| audit(snapshot, &request)).await
     }
 }

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Bounds, Change, FieldError, OnConflict, Queue, QueueChange, QueueName, QueueReply, RegisterQueue,
-    Registry, Result, Revision, StoreError, UpdateQueue, Version, VersionName, VersionReply,
+    AppName, Bounds, FieldError, OnConflict, Queue, QueueName, QueueReply, RegisterQueue, Registry, Result, Revision,
+    StoreError, UpdateQueue, Version, VersionName, VersionReply,
 };
 
 use crate::queues;
@@ -16,7 +16,7 @@ use crate::versions;
 impl Registry for Sqlite {
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
         let op = "queue_register";
-        check_register(&request).map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
         if request.limits.partitioned() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
@@ -26,7 +26,7 @@ impl Registry for Sqlite {
     async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
         let op = "queue_update";
         check_names(&request.app, &request.name).map_err(|field| StoreError::field_error(op, field))?;
-        if sets_partition(&request.change) {
+        if request.change.sets_partition() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
         let reply = self.write(op, move |tx| update(tx, &request)).await?;
@@ -72,15 +72,6 @@ impl Registry for Sqlite {
     }
 }
 
-fn check_register(request: &RegisterQueue) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("app", request.app.as_str())?;
-    if let OnConflict::UpdateIfLatest(version) = &request.on_conflict {
-        bounds.name("on_conflict", version.as_str())?;
-    }
-    request.queue(Revision(0), mainstay_store::Timestamp::from_millis(0)).check()
-}
-
 fn check_names(app: &AppName, name: &QueueName) -> std::result::Result<(), FieldError> {
     let bounds = Bounds::default();
     bounds.name("app", app.as_str())?;
@@ -91,12 +82,6 @@ fn check_version(app: &AppName, version: &VersionName) -> std::result::Result<()
     let bounds = Bounds::default();
     bounds.name("app", app.as_str())?;
     bounds.name("version", version.as_str())
-}
-
-fn sets_partition(change: &QueueChange) -> bool {
-    matches!(change.partition_concurrency, Change::Set(_))
-        || matches!(change.partition_worker_concurrency, Change::Set(_))
-        || matches!(change.partition_rate, Change::Set(_))
 }
 
 fn register(tx: &mut Tx<'_>, request: &RegisterQueue) -> rusqlite::Result<QueueReply> {

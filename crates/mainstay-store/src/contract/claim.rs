@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use mainstay_env::Timestamp;
 
+use super::at_least_1;
 use crate::admission::{Local, Stop};
 use crate::error::FieldError;
 use crate::fence::Fence;
@@ -125,10 +126,7 @@ impl Claim {
         bounds.name("claim.version", self.version.as_str())?;
         bounds.token("claim.token", self.token.as_str())?;
         bounds.name_if("claim.cursor", self.cursor.as_ref())?;
-        if self.budget == 0 {
-            return Err(FieldError::new("claim.budget", "must be at least 1"));
-        }
-        Ok(())
+        at_least_1("claim.budget", self.budget)
     }
 
     /// The registration that runs a row, where there is one.

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use mainstay_env::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::model::{AppName, ExecutorId, QueueName, WorkflowId, wire};
+use super::at_least_1;
+use crate::error::{FieldError, Result};
+use crate::model::{AppName, Bounds, ExecutorId, QueueName, WorkflowId, wire};
 
 record! {
     /// Moves an executor's beat counter; beat 1 opens its lease.
@@ -69,6 +70,30 @@ record! {
             /// Most rows of one call; at least 1. A call may bring fewer, or none, and still say that there are more.
             limit: u32 = 1000,
         }
+    }
+}
+
+impl Beat {
+    /// Checks every field against what no backend may take.
+    ///
+    /// # Errors
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("beat.executor", self.executor.as_str())?;
+        bounds.name("beat.app", self.app.as_str())?;
+        at_least_1("beat.beat", self.beat)
+    }
+}
+
+impl TakeOver {
+    /// Checks every field against what no backend may take.
+    ///
+    /// # Errors
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("take_over.executor", self.executor.as_str())?;
+        bounds.name("take_over.fallback", self.fallback.as_str())?;
+        at_least_1("take_over.limit", self.limit)
     }
 }
 

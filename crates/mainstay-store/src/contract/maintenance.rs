@@ -5,9 +5,9 @@ use mainstay_env::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use super::{Beat, Beaten, Lease};
-use crate::error::Result;
-use crate::model::{AppName, Queue, QueueName, WorkflowId, wire};
+use super::{Beat, Beaten, Lease, at_least_1};
+use crate::error::{FieldError, Result};
+use crate::model::{AppName, Bounds, Queue, QueueName, WorkflowId, wire};
 
 /// Changes whenever the queues of a store do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -91,6 +91,28 @@ record! {
             /// Whether more may be left.
             more: bool = false,
         }
+    }
+}
+
+impl Tick {
+    /// Checks every field against what no backend may take.
+    ///
+    /// # Errors
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("tick.app", self.app.as_str())?;
+        self.beat.as_ref().map_or(Ok(()), |beat| beat.check(bounds))
+    }
+}
+
+impl Collect {
+    /// Checks every field against what no backend may take.
+    ///
+    /// # Errors
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("collect.app", self.app.as_str())?;
+        at_least_1("collect.limit", self.limit)
     }
 }
 

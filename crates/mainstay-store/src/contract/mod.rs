@@ -19,6 +19,13 @@ mod store;
 mod workflow;
 mod write;
 
+use crate::error::FieldError;
+
+/// Refuses 0 where a request counts from 1.
+fn at_least_1(field: &str, number: impl Into<u64>) -> std::result::Result<(), FieldError> {
+    if number.into() == 0 { Err(FieldError::new(field, "must be at least 1")) } else { Ok(()) }
+}
+
 pub use admin::{AdminStore, Aggregate, Archive, Group, WorkflowFilter, WorkflowPage};
 pub use claim::{Claim, Claimed, ClaimedRow, Registered};
 pub use executor::{Beat, Beaten, ExecutorStore, Lease, Leases, TakeOver, TakenOver};

@@ -5,8 +5,8 @@ use mainstay_env::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use super::{Claim, Claimed, Registered};
-use crate::error::Result;
+use super::{Claim, Claimed, Registered, at_least_1};
+use crate::error::{FieldError, Result};
 use crate::fence::Fence;
 use crate::model::{AppName, ExecutorId, QueueName, Token, VersionName, WorkflowId};
 
@@ -91,6 +91,16 @@ record! {
             token: Token,
         }
         default {}
+    }
+}
+
+impl Audit {
+    /// Checks the limit.
+    ///
+    /// # Errors
+    /// Names it when it is 0.
+    pub fn check(&self) -> std::result::Result<(), FieldError> {
+        at_least_1("audit.limit", self.limit)
     }
 }
 

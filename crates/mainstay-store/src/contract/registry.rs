@@ -5,8 +5,8 @@ use mainstay_env::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::error::Result;
-use crate::model::{AppName, Limits, Queue, QueueChange, QueueName, Revision, VersionName, wire};
+use crate::error::{FieldError, Result};
+use crate::model::{AppName, Bounds, Limits, Queue, QueueChange, QueueName, Revision, VersionName, wire};
 
 /// What a registration does with a queue that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,18 @@ impl RegisterQueue {
             .partition_flag(self.limits.partitioned())
             .polling(self.polling)
             .created_at(now)
+    }
+
+    /// Checks every field against what no backend may take.
+    ///
+    /// # Errors
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("app", self.app.as_str())?;
+        if let OnConflict::UpdateIfLatest(version) = &self.on_conflict {
+            bounds.name("on_conflict", version.as_str())?;
+        }
+        self.queue(Revision(0), Timestamp::EPOCH).check()
     }
 }
 

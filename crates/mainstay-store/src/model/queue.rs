@@ -207,6 +207,12 @@ impl QueueChange {
         *self == Self::default()
     }
 
+    /// Whether it sets a limit of a partition, which needs the capability.
+    #[must_use]
+    pub fn sets_partition(&self) -> bool {
+        self.partition_concurrency.sets() || self.partition_worker_concurrency.sets() || self.partition_rate.sets()
+    }
+
     /// The queue with this change, checked as a whole; the revision is the caller's to move.
     ///
     /// # Errors
