@@ -127,6 +127,14 @@ impl Server {
     }
 }
 
+/// A key of a template after what fills it: a name, and a hash of the texts (FNV-1a, for a name only).
+pub fn template_key<'a>(name: &str, texts: impl IntoIterator<Item = &'a str>) -> String {
+    let bytes = texts.into_iter().flat_map(str::bytes);
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{name}_{hash:016x}")
+}
+
 fn template_name(key: &str) -> Result<String, Error> {
     let is_plain = key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     if !is_plain || key.is_empty() || key.len() > 40 {

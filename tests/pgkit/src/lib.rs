@@ -25,7 +25,7 @@ mod template;
 pub use binaries::{Binaries, reachable};
 pub use bouncer::PgBouncer;
 pub use client::{Client, Row};
-pub use database::{Build, Database, Template};
+pub use database::{Build, Database, Template, template_key};
 pub use error::Error;
 pub use options::Options;
 #[cfg(feature = "proxy")]

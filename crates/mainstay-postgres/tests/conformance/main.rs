@@ -66,12 +66,7 @@ async fn copy(server: &Server) -> Result<Database> {
 /// What the template is made of, as its key.
 fn key() -> String {
     let steps = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN).map(|step| step.checksum);
-    // FNV-1a, for a name only.
-    let hash = steps
-        .chain([roles::FILE])
-        .flat_map(str::bytes)
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("roles{}_{hash:016x}", Layout::chosen().number())
+    mainstay_pgkit::template_key(&format!("roles{}", Layout::chosen().number()), steps.chain([roles::FILE]))
 }
 
 #[async_trait]

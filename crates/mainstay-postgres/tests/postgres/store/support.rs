@@ -9,12 +9,8 @@ use mainstay_store::StoreClock;
 
 /// What a template is made of, as the key of it.
 fn key() -> String {
-    let texts = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN).map(|step| step.checksum);
-    // FNV-1a, for a name only.
-    let hash = texts
-        .flat_map(str::bytes)
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("ladder125_{hash:016x}")
+    let steps = mainstay_migrations::POSTGRES.iter().chain(mainstay_migrations::OWN);
+    mainstay_pgkit::template_key("ladder125", steps.map(|step| step.checksum))
 }
 
 /// The environment of a test.
