@@ -28,6 +28,8 @@ mod hints;
 mod identifier;
 mod layout;
 mod maintenance;
+#[cfg(test)]
+mod plans;
 mod pool;
 mod queues;
 mod queues_read;

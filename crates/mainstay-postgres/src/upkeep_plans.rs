@@ -1,19 +1,16 @@
 //! Plans of the statements of leases, upkeep and registry: on an empty database and on a large one with old statistics, no
 //! statement reads a table of workflows as a whole, and none more rows than its limit allows.
 
-use mainstay_env::{Env, block_on};
-use mainstay_pgkit::{Client, Database};
-use mainstay_store::StoreClock;
+use mainstay_pgkit::Client;
 use serde_json::Value;
 
-use crate::identifier::Schema;
-use crate::layout::Layout;
+use crate::plans::{self, Scan};
 use crate::session::settings;
 use crate::text::{Text, Texts};
-use crate::{Config, Postgres, executor, maintenance, registry};
+use crate::{executor, maintenance, registry};
 
 /// Most rows that one scan may read, where the limits below are 1,000.
-const MOST: u64 = 1_100;
+const MOST: f64 = 1_100.0;
 
 /// Tables with a row for each queue, version or step of the schema.
 const SMALL: [&str; 4] = ["queues", "application_versions", "dbos_migrations", "leases"];
@@ -77,30 +74,11 @@ fn all() -> impl Iterator<Item = &'static Text> {
     [executor::ALL, maintenance::ALL, registry::ALL].into_iter().flatten().copied()
 }
 
-fn database() -> Option<Database> {
-    let database = mainstay_pgkit::server()?.database();
-    block_on(async {
-        let env = Env::system("plans").expect("a thread");
-        drop(Postgres::open(&env, Config::new(database.url()), StoreClock::Server).await.expect("a schema"));
-    });
-    Some(database)
-}
-
-/// Every scan of the plan, in its words, that reads what it should not.
-fn faults(plan: &Value, found: &mut Vec<String>) {
-    let text = |key: &str| plan[key].as_str().unwrap_or_default();
-    let number = |key: &str| plan[key].as_f64().unwrap_or_default();
-    let table = text("Relation Name");
-    if !table.is_empty() && text("Node Type").ends_with("Scan") && !SMALL.contains(&table) {
-        let read = (number("Actual Rows") + number("Rows Removed by Filter")) * number("Actual Loops");
-        let whole = text("Node Type") == "Seq Scan" || (text("Index Cond").is_empty() && read > 1.0);
-        if whole || read > MOST as f64 {
-            found.push(format!("{} of {table} by {:?} read {read} rows", text("Node Type"), text("Index Name")));
-        }
-    }
-    for child in plan["Plans"].as_array().into_iter().flatten() {
-        faults(child, found);
-    }
+/// Rows that a scan reads in all its loops and should not.
+fn judge(scan: &Scan<'_>) -> Option<f64> {
+    let read = scan.rows * scan.loops;
+    let whole = scan.node == "Seq Scan" || (!scan.seeks && read > 1.0);
+    ((whole || read > MOST) && !SMALL.contains(&scan.table)).then_some(read)
 }
 
 /// Runs all statements, in one transaction that is undone, and says what is wrong with their plans.
@@ -108,10 +86,8 @@ fn explained(client: &mut Client, texts: &Texts) -> Vec<String> {
     let mut wrong = Vec::new();
     client.run(&format!("{} BEGIN", settings(false)));
     for (name, params) in CASES {
-        let text = all().find(|text| text.name == *name).unwrap_or_else(|| panic!("no statement {name}"));
-        let rendered = texts.get(text);
-        let types: Vec<&str> = rendered.types.iter().map(tokio_postgres::types::Type::name).collect();
-        let (types, params) = match types.join(", ") {
+        let rendered = texts.get(plans::named(all(), name));
+        let (types, params) = match plans::types(&rendered) {
             none if none.is_empty() => (none, String::new()),
             some => (format!("({some})"), format!("({params})")),
         };
@@ -119,44 +95,34 @@ fn explained(client: &mut Client, texts: &Texts) -> Vec<String> {
         let plan = client.value(&format!("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE p{params}"));
         client.run("DEALLOCATE p");
         let plan: Value = serde_json::from_str(&plan).expect("a plan");
-        let mut found = Vec::new();
-        faults(&plan[0]["Plan"], &mut found);
+        let found = plans::faults(&plan[0]["Plan"], &judge);
         wrong.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
     }
     client.run("ROLLBACK");
     wrong
 }
 
-fn texts(owner: bool) -> Texts {
-    let layout = Layout { number: 125, split: true, owner, consumed_by: true, inline: true };
-    Texts::new(Schema::new("schema", "dbos").expect("a name"), layout, true)
-}
-
 #[test]
 fn every_statement_of_upkeep_has_its_plan_looked_at() {
-    let mut named: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
-    let mut declared: Vec<&str> = all().map(|text| text.name).collect();
-    named.sort_unstable();
-    declared.sort_unstable();
-    assert_eq!(named, declared);
+    plans::assert_all_are_named(CASES.iter().map(|(name, _)| *name), all());
 }
 
 #[test]
 fn upkeep_reads_no_table_as_a_whole_on_empty_and_on_large_stale_databases() {
-    let Some(database) = database() else { return };
+    let Some(database) = plans::database() else { return };
     let mut client = database.client();
-    assert_eq!(explained(&mut client, &texts(true)), [""; 0], "empty");
+    assert_eq!(explained(&mut client, &plans::texts(true, true)), [""; 0], "empty");
     client.run(LARGE);
-    assert_eq!(explained(&mut client, &texts(true)), [""; 0], "large");
+    assert_eq!(explained(&mut client, &plans::texts(true, true)), [""; 0], "large");
 }
 
 #[test]
 fn without_an_index_by_deadline_a_tick_reads_open_rows_alone() {
-    let Some(database) = database() else { return };
+    let Some(database) = plans::database() else { return };
     let mut client = database.client();
     client.run(LARGE);
     client.run("DROP INDEX dbos.idx_workflow_status_deadline");
-    let wrong = explained(&mut client, &texts(false));
+    let wrong = explained(&mut client, &plans::texts(false, true));
     let beyond: Vec<&String> = wrong
         .iter()
         .filter(|fault| !fault.starts_with("tick_") || fault.contains("40000") || fault.contains("Seq Scan"))

@@ -1,16 +1,13 @@
 //! Plans of the statements of claims and reads: on an empty database, never analysed, and on a large one with old statistics
 //! no table of workflows is read as a whole, and the blocks looked at stay within a bound.
 
-use mainstay_env::{Env, block_on};
 use mainstay_pgkit::{Client, Database};
-use mainstay_store::StoreClock;
 use serde_json::Value;
 
-use crate::identifier::Schema;
-use crate::layout::Layout;
+use crate::plans::{self, Scan};
 use crate::session::settings;
 use crate::text::{Text, Texts};
-use crate::{Config, Postgres, claim, queues_read, workflows};
+use crate::{claim, queues_read, workflows};
 
 /// Tables with a row for each queue, version or executor.
 const SMALL: [&str; 4] = ["queues", "application_versions", "leases", "claims"];
@@ -79,30 +76,16 @@ fn all() -> impl Iterator<Item = &'static Text> {
 }
 
 fn database() -> Option<Database> {
-    let database = mainstay_pgkit::server()?.database();
-    block_on(async {
-        let env = Env::system("plans").expect("a thread");
-        drop(Postgres::open(&env, Config::new(database.url()), StoreClock::Server).await.expect("a schema"));
-    });
+    let database = plans::database()?;
     database.client().run(BASICS);
     Some(database)
 }
 
-/// Every scan of the plan, in its words, that reads what it should not.
-fn faults(plan: &Value, found: &mut Vec<String>) {
-    let text = |key: &str| plan[key].as_str().unwrap_or_default();
-    let number = |key: &str| plan[key].as_f64().unwrap_or_default();
-    let (table, node) = (text("Relation Name"), text("Node Type"));
-    if !table.is_empty() && node.ends_with("Scan") && !SMALL.contains(&table) {
-        let read = number("Actual Rows") + number("Rows Removed by Filter");
-        let is_sought = !text("Index Cond").is_empty() || node == "Tid Scan";
-        if node == "Seq Scan" || (!is_sought && read > 1.0) || read > MOST {
-            found.push(format!("{node} of {table} by {:?} read {read} rows", text("Index Name")));
-        }
-    }
-    for child in plan["Plans"].as_array().into_iter().flatten() {
-        faults(child, found);
-    }
+/// Rows that a scan reads and should not.
+fn judge(scan: &Scan<'_>) -> Option<f64> {
+    let is_sought = scan.seeks || scan.node == "Tid Scan";
+    let wrong = scan.node == "Seq Scan" || (!is_sought && scan.rows > 1.0) || scan.rows > MOST;
+    (wrong && !SMALL.contains(&scan.table)).then_some(scan.rows)
 }
 
 /// Runs all statements, each in a transaction that is undone, and says what is wrong with their plans.
@@ -111,12 +94,10 @@ fn explained(client: &mut Client, texts: &Texts, cases: &[(&str, &str, f64)]) ->
     client.run(&settings(false));
     let revision = client.value("SELECT xmin FROM dbos.queues WHERE name = 'q'");
     for (name, params, most) in cases {
-        let text = all().find(|text| text.name == *name).unwrap_or_else(|| panic!("no statement {name}"));
-        let rendered = texts.get(text);
-        let types: Vec<&str> = rendered.types.iter().map(tokio_postgres::types::Type::name).collect();
+        let rendered = texts.get(plans::named(all(), name));
         client.run("BEGIN");
         client.run("SELECT set_config('mainstay.claim', 'open', true)");
-        client.run(&format!("PREPARE p ({}) AS {}", types.join(", "), rendered.sql));
+        client.run(&format!("PREPARE p ({}) AS {}", plans::types(&rendered), rendered.sql));
         let explain =
             format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE p({})", params.replace("REVISION", &revision));
         // The first run reads the catalog too.
@@ -125,30 +106,20 @@ fn explained(client: &mut Client, texts: &Texts, cases: &[(&str, &str, f64)]) ->
         let plan: Value = serde_json::from_str(&client.value(&explain)).expect("a plan");
         client.run("ROLLBACK; DEALLOCATE p");
         let plan = &plan[0]["Plan"];
-        let mut found = Vec::new();
-        faults(plan, &mut found);
-        let blocks = ["Shared Hit Blocks", "Shared Read Blocks"].map(|key| plan[key].as_f64().unwrap_or_default());
-        let blocks: f64 = blocks.iter().sum();
-        if blocks > *most {
-            found.push(format!("{blocks} blocks"));
-        }
+        let mut found = plans::faults(plan, &judge);
+        found.extend(plans::too_many_blocks(plan, *most));
         wrong.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
     }
     wrong
 }
 
 fn texts(owner: bool) -> Texts {
-    let layout = Layout { number: 125, split: true, owner, consumed_by: true, inline: true };
-    Texts::new(Schema::new("schema", "dbos").expect("a name"), layout, true)
+    plans::texts(owner, true)
 }
 
 #[test]
 fn every_statement_of_claims_and_reads_has_its_plan_looked_at() {
-    let mut named: Vec<&str> = CASES.iter().map(|(name, ..)| *name).collect();
-    let mut declared: Vec<&str> = all().map(|text| text.name).collect();
-    named.sort_unstable();
-    declared.sort_unstable();
-    assert_eq!(named, declared);
+    plans::assert_all_are_named(CASES.iter().map(|(name, ..)| *name), all());
 }
 
 #[test]
@@ -170,7 +141,6 @@ fn a_scan_of_a_whole_table_is_seen() {
     client.run(LARGE);
     let plan = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM dbos.workflow_status WHERE name = 'work'";
     let plan: Value = serde_json::from_str(&client.value(plan)).expect("a plan");
-    let mut found = Vec::new();
-    faults(&plan[0]["Plan"], &mut found);
+    let found = plans::faults(&plan[0]["Plan"], &judge);
     assert!(!found.is_empty(), "{plan}");
 }

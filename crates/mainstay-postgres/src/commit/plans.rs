@@ -1,17 +1,13 @@
 //! Plans of the statements of a commit: on an empty database, and on a large one with statistics of when it was small, each
 //! scan of a table of workflows seeks what it reads, and a batch of 256 costs what its rows cost.
 
-use mainstay_env::{Env, block_on};
-use mainstay_pgkit::{Client, Database};
-use mainstay_store::StoreClock;
+use mainstay_pgkit::Client;
 use serde_json::Value;
 
 use super::texts::ALL;
-use crate::identifier::Schema;
-use crate::layout::Layout;
+use crate::plans::{self, Scan};
 use crate::session::settings;
 use crate::text::Texts;
-use crate::{Config, Postgres};
 
 /// Statistics from when a thousand rows waited; then 50,000 have ended and 5,000 run, each a parent of nobody.
 const LARGE: &str = "
@@ -125,29 +121,10 @@ fn cases() -> Vec<(&'static str, String, f64)> {
     ]
 }
 
-fn database() -> Option<Database> {
-    let database = mainstay_pgkit::server()?.database();
-    block_on(async {
-        let env = Env::system("plans").expect("a thread");
-        drop(Postgres::open(&env, Config::new(database.url()), StoreClock::Server).await.expect("a schema"));
-    });
-    Some(database)
-}
-
-/// Every scan of the plan, in its words, that reads what it should not.
-fn faults(plan: &Value, found: &mut Vec<String>) {
-    let text = |key: &str| plan[key].as_str().unwrap_or_default();
-    let number = |key: &str| plan[key].as_f64().unwrap_or_default();
-    let (table, node) = (text("Relation Name"), text("Node Type"));
-    if !table.is_empty() && node.ends_with("Scan") && !["queues", "leases"].contains(&table) {
-        let read = number("Actual Rows") + number("Rows Removed by Filter");
-        if text("Index Cond").is_empty() || read > MOST {
-            found.push(format!("{node} of {table} by {:?} read {read} rows", text("Index Name")));
-        }
-    }
-    for child in plan["Plans"].as_array().into_iter().flatten() {
-        faults(child, found);
-    }
+/// Rows that a scan reads and should not.
+fn judge(scan: &Scan<'_>) -> Option<f64> {
+    let wrong = !scan.seeks || scan.rows > MOST;
+    (wrong && !["queues", "leases"].contains(&scan.table)).then_some(scan.rows)
 }
 
 /// Runs all statements, each in a transaction that is undone, and says what is wrong with their plans.
@@ -160,9 +137,7 @@ fn explained(client: &mut Client, texts: &Texts) -> Vec<String> {
         good.join(",")
     );
     for (name, params, most) in cases() {
-        let text = ALL.iter().find(|text| text.name == name).unwrap_or_else(|| panic!("no statement {name}"));
-        let rendered = texts.get(text);
-        let types: Vec<&str> = rendered.types.iter().map(tokio_postgres::types::Type::name).collect();
+        let rendered = texts.get(plans::named(ALL.iter().copied(), name));
         client.run(&begin);
         // A judge needs what it judges: a submit that is nowhere divides by zero.
         let first = if name == "commit_judge" {
@@ -172,42 +147,28 @@ fn explained(client: &mut Client, texts: &Texts) -> Vec<String> {
             "SELECT 1"
         };
         client.run(first);
-        client.run(&format!("PREPARE p ({}) AS {}", types.join(", "), rendered.sql));
+        client.run(&format!("PREPARE p ({}) AS {}", plans::types(&rendered), rendered.sql));
         let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE p({params})");
         let plan: Value = serde_json::from_str(&client.value(&explain)).expect("a plan");
         client.run("ROLLBACK; DEALLOCATE p");
         let plan = &plan[0]["Plan"];
-        let mut found = Vec::new();
-        faults(plan, &mut found);
-        let blocks = ["Shared Hit Blocks", "Shared Read Blocks"].map(|key| plan[key].as_f64().unwrap_or_default());
-        let blocks: f64 = blocks.iter().sum();
-        if blocks > most {
-            found.push(format!("{blocks} blocks"));
-        }
+        let mut found = plans::faults(plan, &judge);
+        found.extend(plans::too_many_blocks(plan, most));
         wrong.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
     }
     wrong
 }
 
-fn texts(owner: bool, write_split: bool) -> Texts {
-    let layout = Layout { number: 125, split: true, owner, consumed_by: true, inline: true };
-    Texts::new(Schema::new("schema", "dbos").expect("a name"), layout, write_split)
-}
-
 #[test]
 fn every_statement_of_a_commit_has_its_plan_looked_at() {
-    let mut named: Vec<&str> = cases().iter().map(|(name, ..)| *name).collect();
-    let mut declared: Vec<&str> = ALL.iter().map(|text| text.name).collect();
-    named.sort_unstable();
-    declared.sort_unstable();
-    assert_eq!(named, declared);
+    plans::assert_all_are_named(cases().iter().map(|(name, ..)| *name), ALL.iter().copied());
 }
 
 #[test]
 fn a_commit_seeks_all_it_reads_on_empty_and_on_large_stale_databases() {
-    let Some(database) = database() else { return };
+    let Some(database) = plans::database() else { return };
     let mut client = database.client();
-    let all = [texts(true, true), texts(true, false), texts(false, true)];
+    let all = [(true, true), (true, false), (false, true)].map(|(owner, split)| plans::texts(owner, split));
     for texts in &all {
         assert_eq!(explained(&mut client, texts), [""; 0], "empty, {:?}", texts.layout);
     }
