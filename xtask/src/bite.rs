@@ -5,6 +5,7 @@ mod patch;
 mod verdict;
 
 use crate::counts::{Counts, Outcome};
+use crate::pg::Postgres;
 use crate::tools::{self, Found};
 use copy::Copy;
 use patch::Patch;
@@ -16,12 +17,12 @@ use verdict::{Run, Verdict};
 /// The folder of the patches; docs/testing.md describes their header.
 const BITES: &str = "xtask/bites";
 
-/// Runs the patches of the names given, all without names; a patch that bit has passed. Errors: a faulty header, and
-/// tests that fail without a patch.
-pub(crate) fn run(root: &Path, names: &[String]) -> Result<Outcome, String> {
+/// Runs the patches of the names given, all without names, against a server; a patch that bit has passed. Errors: a faulty
+/// header, and tests that fail without a patch.
+pub(crate) fn run(root: &Path, names: &[String], postgres: &Postgres) -> Result<Outcome, String> {
     let patches = patch::read_all(&root.join(BITES), names)?;
     let nextest = tools::find(root, tools::NEXTEST)?;
-    let bench = Bench { copy: Copy::make(root, &root.join("target/bite/tree"))?, nextest };
+    let bench = Bench { copy: Copy::make(root, &root.join("target/bite/tree"))?, nextest, postgres };
     println!("xtask: the tests without a patch");
     bench.demand_green(&patches)?;
     let mut verdicts = Vec::new();
@@ -39,12 +40,13 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<Outcome, String> {
     Ok(Outcome { counts, error })
 }
 
-struct Bench {
+struct Bench<'a> {
     copy: Copy,
     nextest: Found,
+    postgres: &'a Postgres,
 }
 
-impl Bench {
+impl Bench<'_> {
     fn demand_green(&self, patches: &[Patch]) -> Result<(), String> {
         let runs: BTreeSet<&[String]> = patches.iter().flat_map(|patch| &patch.expect).map(Vec::as_slice).collect();
         for args in runs {
@@ -84,6 +86,7 @@ impl Bench {
     fn command(&self, args: &[String]) -> Command {
         let mut command = self.nextest.command(self.copy.tree());
         command.arg("run").args(args).env("CARGO_TARGET_DIR", self.copy.tree().with_file_name("target"));
+        self.postgres.tell(&mut command);
         command
     }
 }

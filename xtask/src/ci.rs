@@ -76,7 +76,7 @@ pub(crate) fn run(root: &Path, full: bool) -> Outcome {
     run.stage("system tests", Group::Crash, |run| run.tests(Part::System));
     run.stage("interop", Group::Interop, |run| run.interop());
     if full {
-        run.stage("bite", Group::Long, |run| bite::run(run.root, &[]).and_then(|outcome| run.count(outcome)));
+        run.stage("bite", Group::Long, Run::bite);
     }
     let (table, faults) = report(&run.stages, full);
     println!("\n{table}");
@@ -151,6 +151,12 @@ impl Run<'_> {
     /// The smoke part, or all of it, on the server of the run.
     fn interop(&self) -> Result<(), String> {
         interop::on(self.root, self.postgres.as_ref(), !self.full, &[])
+    }
+
+    fn bite(&mut self) -> Result<(), String> {
+        let postgres = self.postgres.as_ref().ok_or("there is no PostgreSQL")?;
+        let outcome = bite::run(self.root, &[], postgres)?;
+        self.count(outcome)
     }
 
     fn count(&mut self, outcome: Outcome) -> Result<(), String> {

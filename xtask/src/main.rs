@@ -60,7 +60,7 @@ fn dispatch(command: Command) -> Result<Outcome, String> {
         Command::ConformanceList => cases::list(&root).map(|()| Outcome::default()),
         Command::MigrateCheck { version } => migrate_check::run(&root, version),
         Command::Pg { version, words } => pg::run(&root, version, &words),
-        Command::Bite { names } => bite::run(&root, &names),
+        Command::Bite { names } => bite::run(&root, &names, &pg::Postgres::demanded(&root, None)?),
         Command::Interop { smoke, filters } => interop::run(&root, smoke, &filters),
         Command::Ci { full } => Ok(ci::run(&root, full)),
     }
