@@ -14,6 +14,7 @@ cases! { "units";
     a_give_back_stands_alone;
     its_own_workflow_is_not_named_by_an_effect;
     names_of_a_submit_are_bounded;
+    a_class_and_its_instance_have_at_most_255_bytes;
     a_token_has_at_most_40_bytes;
     a_token_of_40_bytes_is_taken;
     payloads_have_no_nul_character;
@@ -121,6 +122,17 @@ async fn names_of_a_submit_are_bounded(d: &Desk) {
         }
     }
     assert_eq!(d.find("w").await, None);
+}
+
+async fn a_class_and_its_instance_have_at_most_255_bytes(d: &Desk) {
+    let (most, over) = ("c".repeat(255), "c".repeat(256));
+    for (field, submit) in [("submit.class", d.job("v").class(&over)), ("submit.config", d.job("v").config(&over))] {
+        assert_eq!(d.invalid(Unit::new().effect(submit)).await, field);
+    }
+    assert_eq!(d.find("v").await, None);
+    d.put(d.job("w").class(&most).config(&most)).await;
+    let row = d.row("w").await;
+    assert_eq!((row.class, row.config), (Some(most.as_str().into()), Some(most.as_str().into())));
 }
 
 async fn a_token_has_at_most_40_bytes(d: &Desk) {

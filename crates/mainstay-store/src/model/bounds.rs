@@ -26,6 +26,8 @@ impl Bounds {
     pub const NAME_BYTES: usize = 512;
     /// Most bytes of a token: some databases of the shared schema hold it in a column of 40 characters.
     pub const TOKEN_BYTES: usize = 40;
+    /// Most bytes of a class and of a configured instance: the shared schema holds them in columns of 255 characters.
+    pub const CLASS_BYTES: usize = 255;
     /// Most bytes of one payload, unless set otherwise: 16 MiB.
     pub const PAYLOAD_BYTES: u64 = 16 << 20;
 
@@ -66,6 +68,14 @@ impl Bounds {
     /// Names `field` and the rule that was broken.
     pub fn token(&self, field: &str, text: &str) -> Result<(), FieldError> {
         Self { name_bytes: Self::TOKEN_BYTES, ..*self }.name(field, text)
+    }
+
+    /// Checks a class or a configured instance that may be missing: as a name, and at most 255 bytes.
+    ///
+    /// # Errors
+    /// Names `field` and the rule that was broken.
+    pub fn class_if<T: AsRef<str>>(&self, field: &str, text: Option<&T>) -> Result<(), FieldError> {
+        Self { name_bytes: Self::CLASS_BYTES, ..*self }.name_if(field, text)
     }
 
     /// Checks a payload: no NUL character (an escaped one is text like any other), not too long.
@@ -121,6 +131,9 @@ mod tests {
             assert!(error.field == "id" && error.detail.contains(rule), "{error}");
         }
         assert!(bounds.token("token", &"t".repeat(41)).is_err());
+        assert!(bounds.class_if("class", Some(&"c".repeat(255))).is_ok());
+        let error = bounds.class_if("class", Some(&"c".repeat(256))).expect_err("too long");
+        assert!(error.detail.contains("at most 255"), "{error}");
     }
 
     #[test]

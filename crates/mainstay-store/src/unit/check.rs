@@ -107,8 +107,8 @@ fn submit(new: &Submit, bounds: &Bounds) -> Checked {
     bounds.name("submit.id", new.id.as_str())?;
     bounds.name("submit.name", new.name.as_str())?;
     bounds.token("submit.token", new.token.as_str())?;
-    bounds.name_if("submit.class", new.class.as_ref())?;
-    bounds.name_if("submit.config", new.config.as_ref())?;
+    bounds.class_if("submit.class", new.class.as_ref())?;
+    bounds.class_if("submit.config", new.config.as_ref())?;
     bounds.name_if("submit.codec", new.codec.as_ref())?;
     bounds.name_if("submit.parent", new.parent.as_ref())?;
     bounds.name_if("submit.app", new.app.as_ref())?;
