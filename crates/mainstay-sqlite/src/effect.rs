@@ -77,7 +77,7 @@ fn cancel(tx: &mut Tx<'_>, ids: &BTreeSet<WorkflowId>) -> rusqlite::Result<Appli
 fn delete(tx: &mut Tx<'_>, ids: &BTreeSet<WorkflowId>) -> rusqlite::Result<Applied> {
     let mut moved = Vec::new();
     for id in ids {
-        if let Some(before) = Execution::of(tx, id)? {
+        if let Some(before) = Execution::of_any(tx, id)? {
             transition::delete(tx, id, &before)?;
             moved.push(id.clone());
         }

@@ -125,7 +125,7 @@ fn take_over(tx: &mut Tx<'_>, request: &TakeOver) -> rusqlite::Result<TakenOver>
     let more = ids.len() > limit;
     ids.truncate(limit);
     for id in &ids {
-        let before = Execution::of_open(tx, id)?;
+        let before = Execution::of_known(tx, id)?;
         transition::give_back(tx, id, &before, &request.fallback, None)?;
         tx.hint(Wakeup::Workflow(id.clone()));
     }

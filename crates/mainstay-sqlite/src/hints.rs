@@ -3,7 +3,6 @@
 use mainstay_store::Wakeup;
 use rusqlite::Connection;
 
-use crate::error::unreadable;
 use crate::sql::{self, Cached};
 
 /// Most hints of one transaction; beyond it they say [`Wakeup::All`], so that a large batch writes no large row.
@@ -37,8 +36,7 @@ impl Hints {
             if seq != self.seen + 1 {
                 heard.push(Wakeup::All);
             }
-            let hints: Vec<Wakeup> = serde_json::from_str(&text).map_err(|error| unreadable("hints", error))?;
-            heard.extend(hints);
+            heard.extend(parsed(&text));
             self.seen = seq;
         }
         Ok(sorted(heard))
@@ -59,6 +57,11 @@ impl Hints {
     pub(crate) fn wrote(&mut self, seq: i64) {
         self.seen = self.seen.max(seq);
     }
+}
+
+/// The hints of one transaction. What a newer process has written and this one cannot read may be of anything.
+fn parsed(text: &str) -> Vec<Wakeup> {
+    serde_json::from_str(text).unwrap_or_else(|_| vec![Wakeup::All])
 }
 
 /// Each hint once, and no more than a subscriber can use.
@@ -113,6 +116,17 @@ mod tests {
         assert!(rows <= KEPT + TRIM_EVERY, "{rows}");
         writer.write(&conn, &[queue("b")]).expect("written");
         assert_eq!(reader.look(&conn).expect("a look"), [queue("b")]);
+    }
+
+    #[test]
+    fn hints_of_a_newer_process_are_told_as_all_once() {
+        let conn = file();
+        let (mut writer, mut reader) = (Hints { seen: 0 }, Hints { seen: 0 });
+        conn.exactly(sql::HINTS_ADD, [r#"[{"Moon":"full"}]"#], |row| row.get::<_, i64>(0)).expect("written");
+        assert_eq!(reader.look(&conn).expect("a look"), [Wakeup::All]);
+        assert_eq!(reader.look(&conn).expect("a look"), []);
+        writer.write(&conn, &[queue("a")]).expect("written");
+        assert_eq!(reader.look(&conn).expect("a look"), [queue("a")]);
     }
 
     #[test]

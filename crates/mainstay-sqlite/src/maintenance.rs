@@ -87,7 +87,7 @@ fn cancel_late(tx: &mut Tx<'_>, app: &AppName, limit: u32) -> rusqlite::Result<V
     let late = first(tx.conn, sql::LATE, app, tx.now, limit, stamped_id)?;
     let mut cancelled = Vec::with_capacity(late.len());
     for (_, id) in late {
-        let before = Execution::of_open(tx, &id)?;
+        let before = Execution::of_known(tx, &id)?;
         transition::end(tx, &id, &before, &Outcome::Cancelled)?;
         cancelled.push(id);
     }
@@ -103,7 +103,7 @@ fn collect(tx: &mut Tx<'_>, request: &Collect) -> rusqlite::Result<Collected> {
     collected.more = old.len() > usize::try_from(request.limit).unwrap_or(usize::MAX);
     old.truncate(usize::try_from(request.limit).unwrap_or(usize::MAX));
     for (_, id) in &old {
-        let before = Execution::of(tx, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let before = Execution::of_known(tx, id)?;
         transition::delete(tx, id, &before)?;
     }
     collected.removed = u32::try_from(old.len()).unwrap_or(u32::MAX);

@@ -33,16 +33,21 @@ impl Execution {
         })
     }
 
-    /// Reads it of a row that is known to be there, and open. One that cannot be read is moved all the same, and counts
-    /// as pending on no queue.
-    pub(crate) fn of_open(tx: &Tx<'_>, id: &WorkflowId) -> rusqlite::Result<Self> {
+    /// Reads it of a row that is moved or removed whatever stands in it. One that cannot be read counts as pending on no
+    /// queue.
+    pub(crate) fn of_any(tx: &Tx<'_>, id: &WorkflowId) -> rusqlite::Result<Option<Self>> {
         match Self::of(tx, id) {
             Err(error) if error::is_unreadable(&error) => {
                 tracing::warn!(workflow = %id, %error, "a row cannot be read");
-                Ok(Self::bare(Status::Pending))
+                Ok(Some(Self::bare(Status::Pending)))
             }
-            found => found?.ok_or(rusqlite::Error::QueryReturnedNoRows),
+            found => found,
         }
+    }
+
+    /// The same of a row that is known to be there.
+    pub(crate) fn of_known(tx: &Tx<'_>, id: &WorkflowId) -> rusqlite::Result<Self> {
+        Self::of_any(tx, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
     }
 
     /// Of a row of which only the status is known.

@@ -1,10 +1,12 @@
 //! Rows that another program has damaged: they harm no other row, and no other caller.
 
+use std::time::Duration;
+
 use mainstay_sqlite::Sqlite;
 use mainstay_store::{
-    Audit, Claim, Claimed, ErrorKind, ExecutorStore, Maintenance, Outcome, Place, QueueStore, RegisterQueue, Registry,
-    Result, Standing, Stop, Submit, TakeOver, TakenOver, Tick, Timestamp, Unit, UnitReply, When, WorkflowId,
-    WorkflowStore, WriteStore,
+    Audit, Claim, Claimed, Collect, Effect, ErrorKind, ExecutorStore, Maintenance, Outcome, Place, QueueStore,
+    RegisterQueue, Registry, Result, Standing, Stop, Submit, TakeOver, TakenOver, Tick, Timestamp, Unit, UnitReply,
+    When, WorkflowId, WorkflowStore, WriteStore,
 };
 
 use crate::support::{Folder, Q, claim, enqueue, lease, sent, soon, submit};
@@ -208,4 +210,20 @@ fn a_take_over_gives_back_a_row_whose_owner_cannot_be_read() {
     assert!(matches!(&over, TakenOver::Rows { ids, more: false } if ids.len() == 2), "{over:?}");
     lease(&store, "f");
     assert_eq!(taken(&soon(store.queue_claim(claim("f", "t2"))).expect("a claim")), ["bad", "good"]);
+}
+
+#[test]
+fn a_collection_and_a_deletion_remove_ended_rows_that_cannot_be_read() {
+    let folder = Folder::new();
+    let store = with_rows(&folder, &["bad", "good", "worse"]);
+    let ended = "status = 'SUCCESS', completed_at = 1, updated_at = 1";
+    damage(&folder, &format!("UPDATE workflow_status SET {ended} WHERE workflow_uuid <> 'worse'"));
+    damage(&folder, &format!("UPDATE workflow_status SET owner_xid = CAST(x'ff' AS TEXT) {BAD}"));
+    let collected = soon(store.collect(Collect::new("app", Duration::ZERO))).expect("a collection");
+    assert_eq!((collected.removed, collected.more), (2, false));
+    damage(&folder, "UPDATE workflow_status SET queue_name = CAST(x'ff' AS TEXT) WHERE workflow_uuid = 'worse'");
+    let deletion = Effect::Delete { ids: vec!["worse".into()], children: false };
+    let answers = soon(store.commit(&[Unit::new().effect(deletion)])).expect("a commit");
+    assert!(answers.units[0].as_ref().is_ok_and(UnitReply::is_done), "{answers:?}");
+    assert_eq!(folder.stranger().query_row("SELECT count(*) FROM workflow_status", [], |row| row.get(0)), Ok(0_i64));
 }
