@@ -19,6 +19,7 @@ use crate::ctx::Ctx;
 use crate::error::{Error, Result};
 use crate::execution::{Execution, Stop, Wrote, unacceptable};
 use crate::guard::{self, Scope};
+use crate::hub;
 use crate::registry::Erased;
 
 /// All that a driver needs besides the execution.
@@ -98,8 +99,7 @@ pub(crate) async fn drive(mut entry: Entry, start: Start) {
 async fn page_in(exec: &Execution, input: Input, more: Option<Position>) -> Result<Option<Payload>, Stop> {
     let mut next = more;
     while let Some(from) = next {
-        let page =
-            patiently(exec, || exec.shared.store.workflow_steps(ReadSteps::new(exec.id.clone()).from(from))).await?;
+        let page = own(exec, || exec.shared.store.workflow_steps(ReadSteps::new(exec.id.clone()).from(from))).await?;
         let rows = match page {
             Steps::Complete(rows) => {
                 next = None;
@@ -115,15 +115,25 @@ async fn page_in(exec: &Execution, input: Input, more: Option<Position>) -> Resu
     match input {
         Input::Missing => Ok(None),
         Input::Inline(payload) => Ok(Some(payload)),
-        Input::Deferred { .. } => patiently(exec, || exec.shared.store.workflow_input(&exec.id)).await,
+        Input::Deferred { .. } => own(exec, || exec.shared.store.workflow_input(&exec.id)).await,
     }
 }
 
-/// Reads until the store answers; a row that is gone, or an execution that is stopped, ends it.
+/// Reads what is recorded of the execution itself; what cannot be read sets it aside, as the claim does with its first page.
+async fn own<T, F: Future<Output = Result<T, StoreError>>>(
+    exec: &Execution,
+    read: impl FnMut() -> F,
+) -> Result<T, Stop> {
+    let unreadable = |error| Stop::Parked(Error::mismatch(format!("what is recorded cannot be read: {error}")));
+    patiently(exec, read).await?.map_err(unreadable)
+}
+
+/// Reads until the store answers, be it that what is asked for cannot be read; a row that is gone, or an execution that is
+/// stopped, ends it.
 async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
     exec: &Execution,
     mut read: impl FnMut() -> F,
-) -> Result<T, Stop> {
+) -> Result<Result<T, StoreError>, Stop> {
     let mut wait = std::time::Duration::from_millis(100);
     loop {
         let answer = {
@@ -135,7 +145,8 @@ async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
             .await?
         };
         match answer {
-            Ok(value) => return Ok(value),
+            Ok(value) => return Ok(Ok(value)),
+            Err(error) if hub::is_unreadable(&error) => return Ok(Err(error)),
             Err(error) if error.kind() == mainstay_store::ErrorKind::NotFound => {
                 return Err(Stop::Superseded(Standing::Gone));
             }
@@ -150,10 +161,13 @@ async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
     }
 }
 
-/// As [`patiently`], for a call of the body: it does not come back when the execution ends.
-pub(crate) async fn read<T, F: Future<Output = Result<T, StoreError>>>(exec: &Execution, read: impl FnMut() -> F) -> T {
+/// As [`patiently`], for a call of the body about another workflow: it does not come back when the execution ends.
+pub(crate) async fn read<T, F: Future<Output = Result<T, StoreError>>>(
+    exec: &Execution,
+    read: impl FnMut() -> F,
+) -> Result<T, StoreError> {
     match patiently(exec, read).await {
-        Ok(value) => value,
+        Ok(answer) => answer,
         Err(stop) => exec.end(stop).await,
     }
 }

@@ -344,12 +344,12 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
         }
     }
 
-    /// As [`Handle::with_codec`], for a body.
+    /// As [`Handle::with_codec`], for a body; none where the row cannot be read.
     async fn codec_in_body(&self, exec: &Execution, ended: &Standing) -> Option<CodecName> {
         match &self.codec {
             None if has_payload(ended) => {
-                let rows = driver::read(exec, || exec.shared.store.workflow_rows(std::slice::from_ref(&self.id))).await;
-                rows.into_iter().next().flatten().and_then(|row| row.codec)
+                let rows = || exec.shared.store.workflow_rows(std::slice::from_ref(&self.id));
+                driver::read(exec, rows).await.ok()?.into_iter().next().flatten()?.codec
             }
             known => known.clone(),
         }
@@ -429,13 +429,8 @@ async fn ended_by_now(shared: &Shared, id: &WorkflowId) -> Option<Standing> {
 
 /// As [`ended_by_now`], once the store answers: what a body is told is recorded.
 async fn ended_patiently(exec: &Execution, id: &WorkflowId) -> Option<Standing> {
-    let read = || async {
-        match exec.shared.store.workflow_standing(std::slice::from_ref(id)).await {
-            Err(error) if hub::is_unreadable(&error) => Ok(Vec::new()),
-            read => read,
-        }
-    };
-    driver::read(exec, read).await.into_iter().next().filter(has_ended)
+    let standings = driver::read(exec, || exec.shared.store.workflow_standing(std::slice::from_ref(id))).await;
+    standings.ok()?.into_iter().next().filter(has_ended)
 }
 
 /// Whether it ended with something that its own codec wrote.
@@ -486,10 +481,10 @@ async fn status_in_body(ctx: Ctx, position: Position, id: WorkflowId) -> Ran<Sta
     Ran::Row(Row { exec, row, effects: Vec::new(), awaited: None, value: None, read: read_status })
 }
 
-/// The status, read until the store answers: an outage is nothing to be recorded.
+/// The status, read until the store answers: an outage is nothing to be recorded, but a row that cannot be read is.
 async fn status_patiently(exec: &Execution, id: &WorkflowId) -> Result<Status> {
     let rows = driver::read(exec, || exec.shared.store.workflow_rows(std::slice::from_ref(id))).await;
-    rows.into_iter().next().flatten().map(|row| row.status).ok_or_else(|| Error::not_found(id))
+    rows.map_err(Error::store)?.into_iter().next().flatten().map(|row| row.status).ok_or_else(|| Error::not_found(id))
 }
 
 fn read_status(result: &StepResult) -> Result<Result<Status>, DecodeError> {

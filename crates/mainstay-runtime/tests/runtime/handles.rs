@@ -1,8 +1,9 @@
 //! Handles: results again and again, limits, status and rows, joins, and what becomes of a wait when its workflow goes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use mainstay_runtime::{ErrorKind, Handle, Status};
+use mainstay_runtime::{Engine, ErrorKind, Handle, Status};
+use mainstay_store::wrap::Method;
 
 use crate::support::{Log, World};
 use crate::tools::{body, call, secs};
@@ -130,6 +131,30 @@ fn a_status_is_read_fresh_outside_and_recorded_in_a_body() {
     let unknown = second.handle_by_id::<()>("child");
     assert_eq!(world.run(unknown.status()).expect_err("gone").kind(), ErrorKind::NotFound);
     assert_eq!(world.run(unknown.row()).expect_err("gone").kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_an_error_of_the_status_and_holds_up_no_result() {
+    let world = World::new(15);
+    let lent: Arc<OnceLock<Engine>> = Arc::default();
+    let kid = body!([] | _ctx | { Ok(7_u32) });
+    let parent = body!(
+        [lent] | ctx | {
+            ctx.sleep(secs(5)).await?;
+            let kid = lent.get().expect("an engine").handle_by_id::<u32>("kid");
+            let status = kid.status().await.expect_err("it cannot be read").kind();
+            Ok((status == ErrorKind::Bug, kid.result().await?))
+        }
+    );
+    let engine = world.launch(world.builder("web").function("kid", kid).function("parent", parent));
+    assert!(lent.set(engine.clone()).is_ok());
+    let kid = world.run(engine.start(call::<u32>("kid")).id("kid")).expect("start");
+    assert_eq!(world.run(kid.result()).expect("result"), 7);
+    let handle = world.run(engine.start(call::<(bool, u32)>("parent")).id("p")).expect("start");
+    let _failing = world.memory.fail(Method::WorkflowRows, mainstay_store::ErrorKind::Corrupt);
+    let result = world.run(handle.result().timeout(secs(60))).expect("it goes on");
+    assert_eq!(result, (true, 7));
+    assert_eq!(world.step_names("p"), ["DBOS.sleep", "DBOS.getStatus", "DBOS.getResult"]);
 }
 
 #[test]

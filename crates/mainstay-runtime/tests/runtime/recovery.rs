@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use mainstay_memory::Trouble;
 use mainstay_runtime::{Builder, Ctx, Error, Handle, Queue, Registration, Result, Status};
+use mainstay_store::ErrorKind as StoreKind;
+use mainstay_store::wrap::Method;
 
 use crate::support::{Log, World};
 use crate::tools::{body, call, secs};
@@ -308,6 +310,44 @@ fn steps_that_do_not_fit_into_a_claim_are_read_before_the_body_begins() {
     let second = world.launch(build("second"));
     assert_eq!(world.run(second.handle_by_id::<usize>("w").result()).expect("result"), 40 * 200_000 + 780);
     assert_eq!(log.count("big"), 40);
+}
+
+#[test]
+fn what_does_not_fit_into_a_claim_and_cannot_be_read_sets_the_row_aside() {
+    for kind in [StoreKind::Corrupt, StoreKind::Bug, StoreKind::Invalid] {
+        for method in [Method::WorkflowSteps, Method::WorkflowInput] {
+            let world = World::new(19);
+            let log = Log::default();
+            let build = |process: &str| {
+                let big = body!(
+                    [log] | ctx, text: String | {
+                        for _ in 0..3 {
+                            ctx.step("big", || async { Ok(log.note(text.as_str())) }).await?;
+                            ctx.step("text", || async { Ok(text.clone()) }).await?;
+                        }
+                        ctx.sleep(secs(30)).await?;
+                        Ok(text.len())
+                    }
+                );
+                world.builder(process).max_running(1).function("big", big)
+            };
+            let first = world.launch(build("first"));
+            let text = "x".repeat(300_000);
+            world.run(first.start(call::<usize>("big").arg(text.as_str())).id("w")).expect("start");
+            world.until("recorded", || world.steps("w").len() == 7);
+            world.sim.kill("first");
+            let failing = world.memory.fail(method, kind);
+            let second = world.launch(build("second"));
+            world.until("set aside", || world.status("w") == Status::Parked);
+            world.pass(secs(1));
+            assert_eq!((second.stats().running, second.stats().active), (0, 0), "its places are free");
+            assert_eq!(world.failure("w")["name"], "Mismatch", "{method} {kind}");
+            drop(failing);
+            world.run(second.resume("w")).expect("resume");
+            assert_eq!(world.run(second.handle_by_id::<usize>("w").result()).expect("result"), 300_000);
+            assert_eq!(log.count(&text), 3, "{method} {kind}");
+        }
+    }
 }
 
 #[test]
