@@ -185,7 +185,11 @@ async fn settled(shared: &Shared) {
 
 /// Gives back what the upkeep has not come to: the end of the lease would count an attempt of rows that never began.
 async fn return_rows(shared: &Shared) -> Result<(), StoreError> {
-    let units: Vec<_> = shared.errands.take().into_iter().filter_map(Errand::unit).collect();
+    let mut units: Vec<_> = shared.returns().drain(..).map(|row| row.unit()).collect();
+    units.extend(shared.errands.take().into_iter().filter_map(|errand| match errand {
+        Errand::GiveBack(row) => Some(row.unit()),
+        Errand::TakeOver(_) | Errand::Suspect | Errand::Renewed => None,
+    }));
     if !units.is_empty() {
         shared.store.commit(&units).await?;
     }

@@ -1,7 +1,8 @@
 //! What the tasks of one engine share.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mainstay_env::{Env, Rng, Tasks};
@@ -51,6 +52,12 @@ pub(crate) struct Return {
     pub(crate) begun: bool,
 }
 
+impl Return {
+    pub(crate) fn unit(&self) -> Unit {
+        Unit::by(&self.fence).effect(Effect::GiveBack { delay: self.delay, begun: self.begun })
+    }
+}
+
 /// What the upkeep is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
@@ -62,18 +69,6 @@ pub(crate) enum Errand {
     Suspect,
     /// There is a new executor to audit.
     Renewed,
-}
-
-impl Errand {
-    /// The unit of a row that is given back.
-    pub(crate) fn unit(self) -> Option<Unit> {
-        match self {
-            Self::GiveBack(Return { fence, delay, begun }) => {
-                Some(Unit::by(&fence).effect(Effect::GiveBack { delay, begun }))
-            }
-            Self::TakeOver(_) | Self::Suspect | Self::Renewed => None,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -90,6 +85,8 @@ pub(crate) struct Shared {
     pub(crate) ward: Mutex<Ward>,
     pub(crate) notes: Mail<Note>,
     pub(crate) errands: Mail<Errand>,
+    /// Rows that the upkeep is to give back, until the store has answered for them: they outlive it.
+    returns: Mutex<VecDeque<Return>>,
     identity: Mutex<Identity>,
     rng: Rng,
 }
@@ -112,6 +109,7 @@ impl Shared {
             ward: Mutex::new(Ward::new(env.monotonic(), &config)),
             notes: Mail::default(),
             errands: Mail::default(),
+            returns: Mutex::default(),
             identity: Mutex::new(Identity { executor, epoch: 0, beat: 1, leased: true, stopping: false }),
             rng: env.rng().child("queue"),
             env,
@@ -123,6 +121,10 @@ impl Shared {
 
     pub(crate) fn identity<T>(&self, act: impl FnOnce(&mut Identity) -> T) -> T {
         act(&mut self.identity.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn returns(&self) -> MutexGuard<'_, VecDeque<Return>> {
+        self.returns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

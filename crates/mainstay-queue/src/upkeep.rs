@@ -1,41 +1,48 @@
 //! The upkeep: gives rows back, takes dead executors over, and audits what the own executor holds. One call at a time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay_store::{
-    Audit, AuditCursor, Committed, Effect, ErrorKind, ExecutorId, StoreError, TakeOver, TakenOver, Unit,
-};
+use mainstay_env::Monotonic;
+use mainstay_store::{Audit, AuditCursor, Committed, ErrorKind, ExecutorId, Fence, StoreError, TakeOver, TakenOver};
 
 use crate::audit::{AuditInput, AuditPlan, AuditStep, lost_rows};
+use crate::backoff::hold_off;
 use crate::mail::note_before;
 use crate::shared::{Errand, Return, Shared};
 
 /// Most rows of one commit of give-backs.
 const GIVE_BACKS: usize = 256;
+/// Most rows that wait to be given back: what is over is left to the audit.
+const KEPT: usize = 4_096;
+/// Most failures in a row before those that failed are left to the audit: with their pauses, ten minutes at least.
+const TRIES: u32 = 128;
 /// A call of the upkeep that takes longer is given up: the next errand may fare better.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs until the engine stops its tasks.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let plan = AuditPlan::new(shared.env.monotonic(), shared.config.audit);
-    let mut upkeep = Upkeep { shared, plan, give_backs: VecDeque::new(), take_overs: BTreeMap::new() };
+    let due = shared.env.monotonic();
+    let mut upkeep = Upkeep { shared, plan, due, failures: 0, take_overs: BTreeMap::new() };
     // An earlier upkeep may have died with errands in hand.
     upkeep.tell(AuditInput::Suspect);
     loop {
-        for errand in upkeep.shared.errands.take() {
-            upkeep.note(errand);
-        }
-        if !upkeep.give_backs.is_empty() {
+        upkeep.read_errands();
+        let due = upkeep.give_backs_due();
+        if due.is_some_and(|due| due <= upkeep.shared.env.monotonic()) {
             upkeep.give_back().await;
         } else if let Some((executor, beat)) = upkeep.take_overs.pop_first() {
             upkeep.take_over(executor, beat).await;
         } else {
             match upkeep.plan.next(upkeep.shared.env.monotonic()) {
                 AuditStep::Read(after) => upkeep.audit(after).await,
-                AuditStep::Wait(until) => note_before(&upkeep.shared.errands, &upkeep.shared.env, until).await,
+                AuditStep::Wait(until) => {
+                    let until = due.map_or(until, |due| due.min(until));
+                    note_before(&upkeep.shared.errands, &upkeep.shared.env, until).await;
+                }
             }
         }
     }
@@ -44,7 +51,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 struct Upkeep {
     shared: Arc<Shared>,
     plan: AuditPlan,
-    give_backs: VecDeque<Return>,
+    /// When rows may be given back again.
+    due: Monotonic,
+    /// Failures to give rows back, in a row.
+    failures: u32,
     take_overs: BTreeMap<ExecutorId, u64>,
 }
 
@@ -53,9 +63,15 @@ impl Upkeep {
         self.plan.tell(self.shared.env.monotonic(), input);
     }
 
+    fn read_errands(&mut self) {
+        for errand in self.shared.errands.take() {
+            self.note(errand);
+        }
+    }
+
     fn note(&mut self, errand: Errand) {
         match errand {
-            Errand::GiveBack(row) => self.give_backs.push_back(row),
+            Errand::GiveBack(row) => self.keep(row),
             Errand::TakeOver(dead) => drop(self.take_overs.insert(dead.executor, dead.beat)),
             Errand::Suspect => self.tell(AuditInput::Suspect),
             Errand::Renewed => {
@@ -63,6 +79,26 @@ impl Upkeep {
                 self.tell(AuditInput::Suspect);
             }
         }
+    }
+
+    /// Has a row given back, unless too many wait for that.
+    fn keep(&mut self, row: Return) {
+        let kept = {
+            let mut rows = self.shared.returns();
+            let keeps = rows.len() < KEPT;
+            if keeps {
+                rows.push_back(row);
+            }
+            keeps
+        };
+        if !kept {
+            self.tell(AuditInput::Suspect);
+        }
+    }
+
+    /// When rows are given back next; never while none waits.
+    fn give_backs_due(&self) -> Option<Monotonic> {
+        (!self.shared.returns().is_empty()).then_some(self.due)
     }
 
     /// A call, given up when it takes too long.
@@ -76,22 +112,38 @@ impl Upkeep {
         answer.inspect_err(|error| tracing::warn!(%error, "upkeep failed"))
     }
 
-    /// Returns rows to their queues; what fails is left to the next audit.
+    /// Returns rows to their queues. A commit of which nothing is known is sent again, for what an audit finds has lost the
+    /// word of whether it began; a row that has left its execution meanwhile is superseded. A row alone that fails is left to
+    /// the next audit.
     async fn give_back(&mut self) {
-        let rows: Vec<_> = self.give_backs.drain(..self.give_backs.len().min(GIVE_BACKS)).collect();
-        let unit = |row: &Return| Unit::by(&row.fence).effect(Effect::GiveBack { delay: row.delay, begun: row.begun });
-        let units: Vec<_> = rows.iter().map(unit).collect();
         let shared = self.shared.clone();
+        let units: Vec<_> = shared.returns().iter().take(GIVE_BACKS).map(Return::unit).collect();
         let committed = self.call("commit", shared.store.commit(&units)).await;
-        if let Ok(committed) = &committed {
-            let done = returned(committed);
-            tracing::info!(rows = rows.len(), done, "rows given back");
-            shared.counters.lock().given_back += done;
+        let Ok(committed) = committed else { return self.put_off(units.len()) };
+        self.forget(units.len());
+        let done = returned(&committed);
+        tracing::info!(rows = units.len(), done, "rows given back");
+        shared.counters.lock().given_back += done;
+        if !committed.units.iter().all(Result::is_ok) {
+            self.tell(AuditInput::Suspect);
         }
-        if committed.is_ok_and(|committed| committed.units.iter().all(Result::is_ok)) {
-            return;
+    }
+
+    /// Lets rows that were not given back wait, or leaves them to the next audit.
+    fn put_off(&mut self, rows: usize) {
+        self.failures += 1;
+        self.due = self.shared.env.deadline(hold_off(self.failures, self.shared.draw()));
+        if self.failures >= TRIES {
+            self.forget(rows);
+            self.tell(AuditInput::Suspect);
         }
-        self.tell(AuditInput::Suspect);
+    }
+
+    fn forget(&mut self, rows: usize) {
+        self.failures = 0;
+        let mut waiting = self.shared.returns();
+        let rows = rows.min(waiting.len());
+        waiting.drain(..rows);
     }
 
     /// Takes one page of a dead executor's rows; the next page waits in line. A failure is found dead again by a tick.
@@ -124,8 +176,13 @@ impl Upkeep {
         let Ok(audited) = answer else { return self.tell(AuditInput::Failed) };
         let outstanding = shared.lanes.outstanding();
         let lost = lost_rows(&audited.rows, &shared.counts.lock(), &outstanding);
-        // Why they run nowhere is not known, so that their attempts count.
-        self.give_backs.extend(lost.into_iter().map(|fence| Return { fence, delay: None, begun: true }));
+        // After the look at what is lost: a row that was given up before it is known here by now.
+        self.read_errands();
+        let known: BTreeSet<Fence> = shared.returns().iter().map(|row| row.fence.clone()).collect();
+        for fence in lost.into_iter().filter(|fence| !known.contains(fence)) {
+            // Why it runs nowhere is not known, so that its attempt counts.
+            self.keep(Return { fence, delay: None, begun: true });
+        }
         self.tell(AuditInput::Page(took, audited.next));
         shared.counters.lock().audits = self.plan.finished();
     }

@@ -9,6 +9,7 @@ mod lease;
 mod property;
 mod pulse;
 mod queue_set;
+mod returns;
 mod shell;
 mod support;
 mod tally;
