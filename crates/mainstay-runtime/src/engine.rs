@@ -320,11 +320,16 @@ impl Engine {
         }
         if !self.shared.stopping.swap(true, Ordering::Relaxed) {
             let engine = self.clone();
+            let over = Over(self.shared.clone());
+            let stop = async move {
+                let _over = over;
+                engine.stop(limit).await;
+            };
             // A task of its own: a caller that gives up waiting does not leave it half done.
-            drop(self.shared.env.tasks().spawn("shutdown", async move { engine.stop(limit).await }));
+            drop(self.shared.env.tasks().spawn("shutdown", stop));
         }
         let mut stopped = self.shared.stopped.subscribe();
-        // An error means that the task was dropped with its environment: nothing runs any more.
+        // Never an error: the sender is in what this engine holds.
         let _ = stopped.wait_for(|stopped| *stopped).await;
         Ok(())
     }
@@ -343,7 +348,16 @@ impl Engine {
         self.tasks.close();
         self.tasks.abort_all();
         self.tasks.drain(env.deadline(GRACE)).await;
-        self.shared.stopped.send_replace(true);
+    }
+}
+
+/// Says that the shutdown is over when its task ends, in whatever way, or is refused: nobody would say so any more.
+struct Over(Arc<Shared>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.hub.close();
+        self.0.stopped.send_replace(true);
     }
 }
 

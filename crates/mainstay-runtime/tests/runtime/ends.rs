@@ -165,3 +165,15 @@ fn a_shutdown_does_not_wait_for_what_only_waits() {
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert_eq!(engine.stats().running, 0);
 }
+
+#[test]
+fn a_shutdown_is_over_when_its_process_was_ended_first() {
+    let world = World::new(6);
+    let nap = |ctx: Ctx| async move { ctx.sleep(Duration::from_secs(3600)).await };
+    let engine = world.launch(world.builder("web").function("nap", nap));
+    world.run(async { engine.start(Invocation::named("nap")).id("w").await }).expect("started");
+    world.sim.kill("web");
+    let env = world.env("watch");
+    let over = world.run(env.timeout(Duration::from_secs(60), engine.shutdown(Duration::from_secs(1))));
+    over.expect("nobody is left to stop").expect("shut down");
+}
