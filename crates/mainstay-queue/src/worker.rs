@@ -16,7 +16,8 @@ use crate::shared::{Errand, Note, Shared};
 
 /// A claim that is out longer gives the places that it keeps back, so that a hanging call costs other queues nothing.
 const KEEP: Duration = Duration::from_secs(5);
-/// An answer that takes longer is taken for lost: well over the deadline that the store's wrappers put on a call.
+/// An answer that takes longer is taken for lost, and the claim is sent again as such: over the deadline that the store's
+/// wrappers put on one call, though not over two that fail late.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// What a worker woke up for.

@@ -24,7 +24,8 @@ const GATHER_YIELDS: usize = 3;
 /// Time between two warnings of one lane.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// How long after a stop an answer of the store is waited for: the retry wrapper's 2 s and as much again.
+/// How long after a stop an answer of the store is waited for: enough for the retry wrapper with a store that fails at once.
+/// One that is slow to fail is not waited for, and its unit is as an answer that was lost.
 pub(super) const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// The task that serves one mailbox.

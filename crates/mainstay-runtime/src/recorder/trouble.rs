@@ -5,8 +5,8 @@ use std::time::Duration;
 use mainstay_env::{Monotonic, Rng};
 use mainstay_store::{ErrorKind, StoreError};
 
-/// Pauses before the first and the longest repeat of what an outage or a conflict stopped. The retry wrapper has waited 2 s
-/// before an outage is seen here.
+/// Pauses before the first and the longest repeat of what an outage or a conflict stopped. The retry wrapper has repeated the
+/// call before an outage is seen here.
 const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// The same for what will hardly pass by itself: no space, no rights, unreadable data, a bug.

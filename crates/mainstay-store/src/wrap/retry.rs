@@ -15,11 +15,15 @@ use crate::unit::{Unit, UnitReply};
 /// Pauses before each of the three repeats: with jitter at most 1.8 s in all.
 const PAUSES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1000)];
 
+/// No repeat begins later than this after the first failure: a backend that is patient itself has failed late already.
+const LIMIT: Duration = Duration::from_secs(2);
+
 /// Jitter of a pause, so that clients that lost one server do not come back in step.
 const JITTER: (f64, f64) = (0.8, 1.2);
 
-/// Repeats `Unavailable` three times within 2 s. A claim sent again says so; of a batch of units only those that are
-/// [`Unit::repeatable`] are sent again, and the others are answered [`UnitReply::Unknown`].
+/// Repeats `Unavailable` at most three times, and begins none later than 2 s after the first failure. A claim sent again says
+/// so; of a batch of units only those that are [`Unit::repeatable`] are sent again, and the others are answered
+/// [`UnitReply::Unknown`].
 #[derive(Debug)]
 pub(super) struct Retry {
     env: Env,
@@ -46,17 +50,15 @@ fn lost(error: &StoreError) -> bool {
 }
 
 impl Retry {
-    async fn pause(&self, pause: Duration) {
-        self.env.sleep(self.rng.jitter(pause, JITTER.0, JITTER.1)).await;
-    }
-
-    /// Asks again until an answer comes or the pauses are used up.
+    /// Asks again until an answer comes, or the pauses or the time are used up.
     async fn repeat<T: Send + 'static>(&self, call: &Call<T>, mut answer: Result<T>) -> Result<T> {
+        let limit = self.env.deadline(LIMIT);
         for pause in PAUSES {
-            if !answer.as_ref().is_err_and(lost) {
+            let next = self.env.deadline(self.rng.jitter(pause, JITTER.0, JITTER.1));
+            if !answer.as_ref().is_err_and(lost) || next > limit {
                 break;
             }
-            self.pause(pause).await;
+            self.env.sleep_until(next).await;
             answer = call.again().await;
         }
         answer

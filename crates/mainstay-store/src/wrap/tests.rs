@@ -54,6 +54,23 @@ fn a_lost_answer_is_asked_for_three_times_within_two_seconds() {
 }
 
 #[test]
+fn no_repeat_begins_two_seconds_after_the_first_failure() {
+    // How long a failure takes, and how many calls that leaves: one repeat at least, as a lost connection needs.
+    for (millis, calls) in [(0, 4), (50, 4), (1_000, 3), (1_900, 2), (25_000, 2)] {
+        let sim = Sim::new(millis);
+        let by = Duration::from_millis(millis);
+        let double = Double::patient(&sim, by);
+        let store = WithRetry::new(double.clone());
+        let clock = sim.clock().clone();
+        let before = mainstay_env::Clock::monotonic(&clock);
+        let answer = sim.block_on(async move { store.tick(tick()).await });
+        assert_eq!((kind(answer), double.calls("tick")), (Some(ErrorKind::Unavailable), calls), "{by:?}");
+        let took = mainstay_env::Clock::monotonic(&clock).since(before);
+        assert!(took <= 2 * by + Duration::from_secs(2), "{by:?} took {took:?}");
+    }
+}
+
+#[test]
 fn no_other_failure_is_repeated() {
     let kinds = [ErrorKind::Contended, ErrorKind::Timeout, ErrorKind::Denied, ErrorKind::Invalid, ErrorKind::Bug];
     for wanted in kinds {

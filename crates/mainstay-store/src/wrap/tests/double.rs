@@ -51,6 +51,11 @@ impl Double {
         Self::make(sim, 0, ErrorKind::Bug, by)
     }
 
+    /// Takes its time, and then is unavailable.
+    pub(super) fn patient(sim: &Sim, by: Duration) -> Arc<Self> {
+        Self::make(sim, u32::MAX, ErrorKind::Unavailable, by)
+    }
+
     pub(super) fn calls(&self, op: &str) -> u32 {
         self.seen.lock().expect("seen").calls.get(op).copied().unwrap_or(0)
     }
