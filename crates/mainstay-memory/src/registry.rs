@@ -12,8 +12,6 @@ use crate::memory::Memory;
 use crate::operation::Operation;
 use crate::state::owned_by;
 
-type Checked = std::result::Result<(), FieldError>;
-
 #[async_trait]
 impl Registry for Memory {
     async fn queue_register(&self, request: RegisterQueue) -> Result<QueueReply> {
@@ -30,7 +28,7 @@ impl Registry for Memory {
     async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
         self.run("queue_update", move |operation| {
             let invalid = |error| StoreError::field_error("queue_update", error);
-            check_update(&request).map_err(invalid)?;
+            Bounds::default().owned(&request.app, "name", request.name.as_str()).map_err(invalid)?;
             if request.change.sets_partition() {
                 return Err(StoreError::unsupported("queue_update", "partitions"));
             }
@@ -41,7 +39,9 @@ impl Registry for Memory {
 
     async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool> {
         self.run("queue_delete", |operation| {
-            check_delete(app, name).map_err(|error| StoreError::field_error("queue_delete", error))?;
+            Bounds::default()
+                .owned(app, "name", name.as_str())
+                .map_err(|error| StoreError::field_error("queue_delete", error))?;
             Ok(operation.unregister(app, name))
         })
         .await
@@ -53,7 +53,9 @@ impl Registry for Memory {
 
     async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         self.run("version_register", |operation| {
-            check_version(app, version).map_err(|error| StoreError::field_error("version_register", error))?;
+            Bounds::default()
+                .owned(app, "version", version.as_str())
+                .map_err(|error| StoreError::field_error("version_register", error))?;
             Ok(operation.add_version(app, version))
         })
         .await
@@ -61,7 +63,9 @@ impl Registry for Memory {
 
     async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         self.run("version_promote", |operation| {
-            check_version(app, version).map_err(|error| StoreError::field_error("version_promote", error))?;
+            Bounds::default()
+                .owned(app, "version", version.as_str())
+                .map_err(|error| StoreError::field_error("version_promote", error))?;
             Ok(operation.promote(app, version))
         })
         .await
@@ -70,24 +74,6 @@ impl Registry for Memory {
     async fn version_list(&self, app: &AppName) -> Result<Vec<Version>> {
         self.run("version_list", |operation| Ok(operation.versions(app))).await
     }
-}
-
-fn check_update(request: &UpdateQueue) -> Checked {
-    let bounds = Bounds::default();
-    bounds.name("name", request.name.as_str())?;
-    bounds.name("app", request.app.as_str())
-}
-
-fn check_delete(app: &AppName, name: &QueueName) -> Checked {
-    let bounds = Bounds::default();
-    bounds.name("name", name.as_str())?;
-    bounds.name("app", app.as_str())
-}
-
-fn check_version(app: &AppName, version: &VersionName) -> Checked {
-    let bounds = Bounds::default();
-    bounds.name("version", version.as_str())?;
-    bounds.name("app", app.as_str())
 }
 
 impl Operation<'_> {

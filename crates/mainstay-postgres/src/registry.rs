@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Bounds, ErrorKind, FieldError, OnConflict, Queue, QueueName, QueueReply, RegisterQueue, Registry, Result,
-    Revision, StoreError, Timestamp, UpdateQueue, Version, VersionName, VersionReply, Wakeup,
+    AppName, Bounds, ErrorKind, OnConflict, Queue, QueueName, QueueReply, RegisterQueue, Registry, Result, Revision,
+    StoreError, Timestamp, UpdateQueue, Version, VersionName, VersionReply, Wakeup,
 };
 use tokio_postgres::Row;
 
@@ -65,7 +65,9 @@ impl Registry for Postgres {
 
     async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
         let op = "queue_update";
-        check_names(&request.app, &request.name).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default()
+            .owned(&request.app, "name", request.name.as_str())
+            .map_err(|field| StoreError::field_error(op, field))?;
         if request.change.sets_partition() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
@@ -82,7 +84,7 @@ impl Registry for Postgres {
 
     async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool> {
         let op = "queue_delete";
-        check_names(app, name).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default().owned(app, "name", name.as_str()).map_err(|field| StoreError::field_error(op, field))?;
         let (app, name) = (app.clone(), name.clone());
         let gone = self
             .call(op, move |session| {
@@ -113,7 +115,9 @@ impl Registry for Postgres {
 
     async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         let op = "version_register";
-        check_version(app, version).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default()
+            .owned(app, "version", version.as_str())
+            .map_err(|field| StoreError::field_error(op, field))?;
         let (now, system, app, version) = (self.now(), self.system().to_owned(), app.clone(), version.clone());
         let reply = self
             .call(op, move |session| {
@@ -129,7 +133,9 @@ impl Registry for Postgres {
 
     async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         let op = "version_promote";
-        check_version(app, version).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default()
+            .owned(app, "version", version.as_str())
+            .map_err(|field| StoreError::field_error(op, field))?;
         let (now, system, app, version) = (self.now(), self.system().to_owned(), app.clone(), version.clone());
         let (reply, moved) = self
             .call(op, move |session| {
@@ -168,18 +174,6 @@ impl Postgres {
 /// A name to look for, unless none like it can be stored: no parameter may hold a NUL character.
 fn storable(app: &AppName) -> Option<AppName> {
     (!app.as_str().contains('\0')).then(|| app.clone())
-}
-
-fn check_names(app: &AppName, name: &QueueName) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("app", app.as_str())?;
-    bounds.name("name", name.as_str())
-}
-
-fn check_version(app: &AppName, version: &VersionName) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("app", app.as_str())?;
-    bounds.name("version", version.as_str())
 }
 
 /// What a look at a held row decides.

@@ -25,7 +25,9 @@ impl Registry for Sqlite {
 
     async fn queue_update(&self, request: UpdateQueue) -> Result<QueueReply> {
         let op = "queue_update";
-        check_names(&request.app, &request.name).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default()
+            .owned(&request.app, "name", request.name.as_str())
+            .map_err(|field| StoreError::field_error(op, field))?;
         if request.change.sets_partition() {
             return Err(StoreError::unsupported(op, "partitions"));
         }
@@ -35,7 +37,7 @@ impl Registry for Sqlite {
 
     async fn queue_delete(&self, app: &AppName, name: &QueueName) -> Result<bool> {
         let op = "queue_delete";
-        check_names(app, name).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default().owned(app, "name", name.as_str()).map_err(|field| StoreError::field_error(op, field))?;
         let (app, name) = (app.clone(), name.clone());
         self.write(op, move |tx| {
             let gone = tx.conn.run(sql::QUEUE_DELETE, [name.as_str(), app.as_str()])? > 0;
@@ -54,14 +56,18 @@ impl Registry for Sqlite {
 
     async fn version_register(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         let op = "version_register";
-        check_version(app, version).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default()
+            .owned(app, "version", version.as_str())
+            .map_err(|field| StoreError::field_error(op, field))?;
         let (app, version) = (app.clone(), version.clone());
         self.write(op, move |tx| versions::register(tx, &app, &version)).await
     }
 
     async fn version_promote(&self, app: &AppName, version: &VersionName) -> Result<VersionReply> {
         let op = "version_promote";
-        check_version(app, version).map_err(|field| StoreError::field_error(op, field))?;
+        Bounds::default()
+            .owned(app, "version", version.as_str())
+            .map_err(|field| StoreError::field_error(op, field))?;
         let (app, version) = (app.clone(), version.clone());
         self.write(op, move |tx| versions::promote(tx, &app, &version)).await
     }
@@ -70,18 +76,6 @@ impl Registry for Sqlite {
         let app = app.clone();
         self.read("version_list", move |snapshot| versions::all(snapshot.conn, &app)).await
     }
-}
-
-fn check_names(app: &AppName, name: &QueueName) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("app", app.as_str())?;
-    bounds.name("name", name.as_str())
-}
-
-fn check_version(app: &AppName, version: &VersionName) -> std::result::Result<(), FieldError> {
-    let bounds = Bounds::default();
-    bounds.name("app", app.as_str())?;
-    bounds.name("version", version.as_str())
 }
 
 fn register(tx: &mut Tx<'_>, request: &RegisterQueue) -> rusqlite::Result<QueueReply> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Payload;
+use super::{AppName, Payload};
 use crate::error::FieldError;
 
 /// Sizes that a store accepts, in bytes.
@@ -60,6 +60,15 @@ impl Bounds {
     /// As [`Bounds::name`].
     pub fn name_if<T: AsRef<str>>(&self, field: &str, text: Option<&T>) -> Result<(), FieldError> {
         text.map_or(Ok(()), |text| self.name(field, text.as_ref()))
+    }
+
+    /// Checks the application and what it owns by name: `field` is the name's, that of the application is `app`.
+    ///
+    /// # Errors
+    /// As [`Bounds::name`], the application first.
+    pub fn owned(&self, app: &AppName, field: &str, name: &str) -> Result<(), FieldError> {
+        self.name("app", app.as_str())?;
+        self.name(field, name)
     }
 
     /// Checks a token: as a name, and at most 40 bytes.
@@ -130,6 +139,8 @@ mod tests {
             let error = bounds.name("id", text).expect_err(rule);
             assert!(error.field == "id" && error.detail.contains(rule), "{error}");
         }
+        let owned = bounds.owned(&"".into(), "name", "").expect_err("two empty names");
+        assert_eq!(owned.field, "app");
         assert!(bounds.token("token", &"t".repeat(41)).is_err());
         assert!(bounds.class_if("class", Some(&"c".repeat(255))).is_ok());
         let error = bounds.class_if("class", Some(&"c".repeat(256))).expect_err("too long");
