@@ -7,6 +7,7 @@ mod deadlocks;
 mod failover;
 mod limits;
 mod names;
+mod older;
 mod payloads;
 mod pooler;
 mod recovery;
