@@ -22,6 +22,7 @@ mod audit;
 mod backoff;
 mod config;
 mod dispatch;
+mod failing;
 mod lane;
 mod lanes;
 mod launcher;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_env::Monotonic;
-use mainstay_store::{Probe, Probed, StoreError};
+use mainstay_store::{ErrorKind, Probe, StoreError};
 
 use crate::lane::{Due, LaneInput};
 use crate::pulse::PATIENCE;
@@ -40,7 +40,12 @@ async fn probe(shared: &Shared) {
     let (app, version) = (shared.config.app.clone(), shared.config.version.clone());
     let request = Probe::new(app, version).queues(queues.clone()).names(shared.names.to_vec());
     let answer = shared.env.timeout(PATIENCE, shared.store.queue_probe(request)).await;
-    let probed = answer.ok().and_then(|answer| heard(queues.len(), answer));
+    let answer = answer.unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, "queue_probe")));
+    match &answer {
+        Ok(_) => shared.answered("queue_probe", None),
+        Err(error) => shared.failed("queue_probe", None, error),
+    }
+    let probed = answer.ok();
     for queue in &queues {
         let due = match &probed {
             None => Due::Unknown,
@@ -49,8 +54,4 @@ async fn probe(shared: &Shared) {
         };
         shared.lanes.post(queue, LaneInput::Probed(due));
     }
-}
-
-fn heard(queues: usize, answer: Result<Probed, StoreError>) -> Option<Probed> {
-    answer.inspect_err(|error| tracing::warn!(%error, queues, "probe failed")).ok()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainstay_store::{Beat, Beaten, ExecutorId};
+use mainstay_store::{Beat, Beaten, ErrorKind, ExecutorId, StoreError};
 
 use crate::backoff::hold_off;
 use crate::lane::LaneInput;
@@ -39,12 +39,13 @@ pub(crate) async fn open(shared: Arc<Shared>) {
         match shared.env.timeout(PATIENCE, shared.store.lease_beat(beat)).await {
             Ok(Ok(Beaten::Alive)) => break,
             Ok(Ok(_)) => executor = new_id(&shared),
-            Ok(Err(error)) => tracing::warn!(%error, "opening a lease failed"),
-            Err(_) => tracing::warn!("opening a lease took too long"),
+            Ok(Err(error)) => shared.failed("lease_beat", None, &error),
+            Err(_) => shared.failed("lease_beat", None, &StoreError::new(ErrorKind::Timeout, "lease_beat")),
         }
         failures += 1;
         shared.env.sleep(hold_off(failures, shared.draw())).await;
     }
+    shared.answered("lease_beat", None);
     tracing::info!(%executor, "lease renewed");
     shared.identity(|identity| {
         identity.executor = executor;

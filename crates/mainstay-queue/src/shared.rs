@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mainstay_env::{Env, Rng, Tasks};
-use mainstay_store::{Beat, Claim, Effect, ExecutorId, Fence, QueueName, Registered, Store, Token, Unit, WorkflowId};
+use mainstay_store::{
+    Beat, Claim, Effect, ExecutorId, Fence, QueueName, Registered, Store, StoreError, Token, Unit, WorkflowId,
+};
 
 use crate::config::Config;
+use crate::failing::Failing;
 use crate::lane::{LaneInput, Pace};
 use crate::lanes::{LaneWaker, Lanes};
 use crate::launcher::Launcher;
@@ -82,6 +85,7 @@ pub(crate) struct Shared {
     pub(crate) counts: Arc<Counts>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) counters: Counters,
+    pub(crate) failing: Failing,
     pub(crate) ward: Mutex<Ward>,
     pub(crate) notes: Mail<Note>,
     pub(crate) errands: Mail<Errand>,
@@ -106,6 +110,7 @@ impl Shared {
             counts: Counts::new(config.max_running, LaneWaker(lanes.clone())),
             lanes,
             counters: Counters::default(),
+            failing: Failing::default(),
             ward: Mutex::new(Ward::new(env.monotonic(), &config)),
             notes: Mail::default(),
             errands: Mail::default(),
@@ -138,6 +143,16 @@ impl Shared {
     /// Whether the lease of `epoch` is there still, as far as this process has heard.
     pub(crate) fn is_under(&self, epoch: u64) -> bool {
         self.identity(|identity| identity.leased && identity.epoch == epoch)
+    }
+
+    /// Tells of a call that failed; of a queue where it was about one.
+    pub(crate) fn failed(&self, op: &'static str, queue: Option<&QueueName>, error: &StoreError) {
+        self.failing.failed(&self.env, op, queue, error);
+    }
+
+    /// Tells of a call that was answered, if it failed before.
+    pub(crate) fn answered(&self, op: &'static str, queue: Option<&QueueName>) {
+        self.failing.answered(&self.env, op, queue);
     }
 
     /// A number in [0, 1) for jitter.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use mainstay_env::{Monotonic, Timestamp};
-use mainstay_store::{Beaten, RegistryStamp, StoreError, Subscription, Tick, Ticked, Wakeup};
+use mainstay_store::{Beaten, ErrorKind, RegistryStamp, StoreError, Subscription, Tick, Ticked, Wakeup};
 
 use crate::config::Config;
 use crate::lane::LaneInput;
@@ -157,12 +157,13 @@ impl Supervisor {
         let ticked = match answer {
             Ok(ticked) => ticked,
             Err(error) => {
-                tracing::warn!(%error, "tick failed");
+                self.shared.failed("tick", None, &error);
                 self.shared.counters.lock().failed_ticks += 1;
                 self.ward().failing = true;
                 return self.pulse(PulseInput::TickFailed);
             }
         };
+        self.shared.answered("tick", None);
         self.compare_clocks(ticked.now);
         if ticked.beat == Some(Beaten::Gone) {
             self.lose(self.tick_epoch);
@@ -202,13 +203,15 @@ impl Supervisor {
 
     fn beaten(&mut self, answer: Result<Beaten, StoreError>) {
         match answer {
-            Ok(Beaten::Gone) => {
-                self.lose(self.beat_epoch);
+            Ok(beaten) => {
+                self.shared.answered("lease_beat", None);
+                if beaten == Beaten::Gone {
+                    self.lose(self.beat_epoch);
+                }
                 self.pulse(PulseInput::Beaten);
             }
-            Ok(_) => self.pulse(PulseInput::Beaten),
             Err(error) => {
-                tracing::warn!(%error, "beat failed");
+                self.shared.failed("lease_beat", None, &error);
                 self.pulse(PulseInput::BeatFailed);
             }
         }
@@ -296,10 +299,14 @@ impl Supervisor {
                 PulseEffect::Beat => self.send_beat(),
                 PulseEffect::DropTick => {
                     self.tick = None;
+                    self.shared.failed("tick", None, &StoreError::new(ErrorKind::Timeout, "tick"));
                     self.shared.counters.lock().failed_ticks += 1;
                     self.ward().failing = true;
                 }
-                PulseEffect::DropBeat => self.beat = None,
+                PulseEffect::DropBeat => {
+                    self.beat = None;
+                    self.shared.failed("lease_beat", None, &StoreError::new(ErrorKind::Timeout, "lease_beat"));
+                }
             }
         }
     }

@@ -109,7 +109,11 @@ impl Upkeep {
     ) -> Result<T, StoreError> {
         let answer = self.shared.env.timeout(PATIENCE, call).await;
         let answer = answer.unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, op)));
-        answer.inspect_err(|error| tracing::warn!(%error, "upkeep failed"))
+        match &answer {
+            Ok(_) => self.shared.answered(op, None),
+            Err(error) => self.shared.failed(op, None, error),
+        }
+        answer
     }
 
     /// Returns rows to their queues. A commit of which nothing is known is sent again, for what an audit finds has lost the

@@ -113,6 +113,7 @@ impl Worker {
         self.call = None;
         match answer {
             Ok(claimed) => {
+                self.shared.answered("queue_claim", Some(&self.cell.queue));
                 let stop = claimed.stop.clone();
                 self.shared.dispatch(&self.cell, claimed);
                 self.settle();
@@ -120,7 +121,7 @@ impl Worker {
             }
             Err(error) => {
                 let kind = error.kind();
-                tracing::warn!(queue = %self.cell.queue, %error, "claim failed");
+                self.shared.failed("queue_claim", Some(&self.cell.queue), &error);
                 self.shared.counters.lock().failed_claims += 1;
                 if !kind.outcome_unknown() {
                     self.settle();

@@ -6,6 +6,7 @@ mod lane;
 mod lane_cases;
 mod lane_model;
 mod lease;
+mod logging;
 mod property;
 mod pulse;
 mod queue_set;
