@@ -41,7 +41,7 @@ const TABLE: &[Row] = &[
     row(RUNTIME, &[QUEUE, STORE, ENV], &[MEMORY, FACADE]),
     row(MACROS, &[], &[FACADE]),
     row(FACADE, &[RUNTIME, MACROS, POSTGRES, SQLITE, MEMORY, STORE, ENV], &[]),
-    row("mainstay-tests", &[FACADE, QUEUE, SQLITE, MEMORY, CONFORMANCE, STORE, ENV, POSTGRES, PGKIT], &[]),
+    row("mainstay-tests", &[FACADE, QUEUE, SQLITE, STORE, ENV], &[POSTGRES, PGKIT]),
     row("mainstay-interop", &[FACADE, PGKIT], &[]),
     row("mainstay-custom-store-example", &[FACADE, STORE], &[]),
     row("xtask", &[PGKIT], &[]),

@@ -4,7 +4,7 @@
 //! store's, or invents an id. Replies that carry `now` give the store's clock as the operation read it.
 //!
 //! Three kinds of error are those of many methods: every one that writes may answer `Full`, and all but a claim `Contended`;
-//! `Timeout` is answered by [`crate::wrap::WithDeadline`] alone. The conformance group `errors` holds every method to what
+//! `Timeout` is answered by [`crate::wrap::WithDeadline`] and by backends that have limits of their own. The conformance group `errors` holds every method to what
 //! the kinds promise.
 
 mod admin;
