@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mainstay_store::model::wire;
 use mainstay_store::{
-    Audit, AuditCursor, Audited, Claim, Claimed, Fence, HeldRow, Probe, Probed, QueueStore, Result, StoreError,
+    Audit, AuditCursor, Audited, Claim, Claimed, Fence, HeldRow, Probe, Probed, QueueStore, Result, Store, StoreError,
     Timestamp, Token, WorkflowId,
 };
 use tokio_postgres::Row;
@@ -33,7 +33,9 @@ impl QueueStore for Postgres {
 
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
         let asker = Asker { app: request.app, version: request.version, names: request.names };
-        let holes: Vec<Option<Hole>> = request.queues.iter().map(|queue| self.fronts().hole(queue, &asker)).collect();
+        let now = self.env().monotonic();
+        let hole = |queue| self.fronts().hole(queue, &asker, now);
+        let holes: Vec<Option<Hole>> = request.queues.iter().map(hole).collect();
         for (queue, _) in request.queues.iter().zip(&holes).filter(|(_, hole)| hole.is_some()) {
             claim::look_after(self, queue, &asker, Duration::ZERO);
         }

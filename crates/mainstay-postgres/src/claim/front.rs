@@ -6,7 +6,7 @@ use std::time::Duration;
 use mainstay_store::{QueueName, Result, Store};
 
 use crate::claim::OP;
-use crate::claim::fronts::{Asker, Hole};
+use crate::claim::fronts::{Asker, Hole, Look};
 use crate::row::get;
 use crate::session::Session;
 use crate::store::Postgres;
@@ -26,30 +26,84 @@ pub(crate) fn look_after(store: &Postgres, queue: &QueueName, asker: &Asker, too
     let (looking, asked) = (store.clone(), Arc::new((queue.clone(), asker.clone())));
     store.beside("claim_front", async move {
         let begun = looking.env().monotonic();
-        let found = look(&looking, &asked).await.unwrap_or_else(|error| {
+        let look = look(&looking, &asked).await.unwrap_or_else(|error| {
             tracing::debug!(%error, "the front of a queue could not be looked at");
-            None
+            Look { asked: begun, answered: looking.env().monotonic(), found: None }
         });
-        let now = looking.env().monotonic();
-        looking.fronts().end_look(&asked.0, now, now.since(begun), found);
+        looking.fronts().end_look(&asked.0, look);
     });
 }
 
-async fn look(store: &Postgres, asked: &Arc<(QueueName, Asker)>) -> Result<Option<(Asker, Hole)>> {
-    let shared = asked.clone();
-    let hole = store
+/// Asks the server. What it costs is measured on the connection: the wait for one is no cost of the look.
+async fn look(store: &Postgres, asked: &Arc<(QueueName, Asker)>) -> Result<Look> {
+    let (shared, env) = (asked.clone(), store.env().clone());
+    store
         .call(OP, move |session: &mut Session| {
-            let asked = shared.clone();
+            let (shared, env) = (shared.clone(), env.clone());
             Box::pin(async move {
-                let (queue, asker) = &*asked;
+                let (queue, asker) = &*shared;
                 let (queue, version, app) = (queue.as_str(), asker.version.as_str(), asker.app.as_str());
                 let [names, classes, configs] = asker.columns();
+                let asked = env.monotonic();
                 let rows = session.one(&FRONT, &[&queue, &version, &names, &classes, &configs, &LEAST, &app]).await?;
-                let Some(row) = rows.first() else { return Ok(None) };
-                let (priority, to) = (get(row, "hole_priority")?, get(row, "hole_to")?);
-                Ok(Some(Hole { priority, to, latest: get(row, "hole_latest")? }))
+                let mut look = Look { asked, answered: env.monotonic(), found: None };
+                if let Some(row) = rows.first() {
+                    let (priority, to) = (get(row, "hole_priority")?, get(row, "hole_to")?);
+                    look.found = Some((asker.clone(), Hole { priority, to, latest: get(row, "hole_latest")? }));
+                }
+                Ok(look)
             })
         })
-        .await?;
-    Ok(hole.map(|hole| (asked.1.clone(), hole)))
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_env::{Env, block_on};
+    use mainstay_store::{Registered, StoreClock};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::Config;
+
+    /// Rows of a version that nobody runs any more, in front of the queue `q`.
+    const RETIRED: &str =
+        "INSERT INTO dbos.workflow_status (workflow_uuid, status, name, application_name, application_version,
+            queue_name, created_at, updated_at)
+        SELECT 'old-' || n, 'ENQUEUED', 'work', 'shop', 'v0', 'q', n, n FROM generate_series(1, 1100) n;
+        INSERT INTO dbos.queues (name) VALUES ('q')";
+
+    fn asker() -> Asker {
+        Asker { app: "shop".into(), version: "v1".into(), names: vec![Registered::new("work")] }
+    }
+
+    #[test]
+    fn a_look_is_not_charged_with_its_wait_for_a_connection() {
+        let Some(database) = crate::plans::database() else { return };
+        database.client().run(RETIRED);
+        block_on(async {
+            let env = Env::system("front").expect("a thread");
+            let config = Config::new(database.url()).silent().pool(1);
+            let store = Postgres::open(&env, config, StoreClock::Server).await.expect("a store");
+            let (taken, is_taken) = oneshot::channel();
+            let (mut taken, pause, beside) = (Some(taken), env.clone(), store.clone());
+            store.beside("holder", async move {
+                let held = beside.call("holder", move |_| {
+                    let (taken, env) = (taken.take(), pause.clone());
+                    Box::pin(async move {
+                        taken.map(|taken| taken.send(()));
+                        env.sleep(Duration::from_secs(2)).await;
+                        Ok(())
+                    })
+                });
+                held.await.expect("held");
+            });
+            is_taken.await.expect("the one connection is taken");
+            let begun = env.monotonic();
+            let look = look(&store, &Arc::new(("q".into(), asker()))).await.expect("a look");
+            assert!(env.monotonic().since(begun) > Duration::from_secs(1), "it has waited");
+            assert!(look.answered.since(look.asked) < Duration::from_secs(1), "{look:?}");
+            assert_eq!(look.found.expect("a hole").1, Hole { priority: 0, to: 1_101, latest: true });
+        });
+    }
 }

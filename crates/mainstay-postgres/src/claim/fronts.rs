@@ -14,8 +14,15 @@ use mainstay_store::{AppName, Limits, QueueName, Registered, Token, VersionName}
 /// of 64 takes 8 ms and one that reads 100,000 such rows 37 ms.
 const LONG: Duration = Duration::from_millis(20);
 
-/// A look is made so many times more seldom than it takes long: 1 % of a connection.
+/// A look is made so many times more seldom than it takes long: 1 % of a connection, where [`REST`] does not end it before.
 const SELDOM: u32 = 100;
+
+/// The longest pause after a look, whatever it took: a row that comes back into a hole is hidden for no longer.
+const REST: Duration = Duration::from_secs(5);
+
+/// How long a hole holds after the server was asked: a look that waits for a connection, or that fails, keeps none alive. A
+/// claim without it pays for the stretch and is right.
+const HOLDS: Duration = Duration::from_secs(10);
 
 /// What a claim is planned with.
 #[derive(Debug, Default)]
@@ -53,18 +60,26 @@ pub(crate) struct Hole {
     pub(crate) latest: bool,
 }
 
+/// A look: when the server was asked, when it had answered, and what it has found.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) asked: Monotonic,
+    pub(crate) answered: Monotonic,
+    pub(crate) found: Option<(Asker, Hole)>,
+}
+
 /// When to look for a hole, and what the last look has found.
 #[derive(Debug, Default)]
 struct Looks {
     under_way: bool,
-    last: Option<(Monotonic, Duration)>,
-    found: Option<(Asker, Hole)>,
+    last: Option<Look>,
 }
 
 impl Looks {
     fn is_due(&self, now: Monotonic, took: Duration) -> bool {
-        let rested = self.last.is_none_or(|(at, cost)| now.since(at) >= cost * SELDOM);
-        !self.under_way && rested && (took > LONG || self.found.is_some())
+        let Some(Look { asked, answered, found }) = &self.last else { return !self.under_way && took > LONG };
+        let rest = answered.since(*asked).saturating_mul(SELDOM).min(REST);
+        !self.under_way && now.since(*answered) >= rest && (took > LONG || found.is_some())
     }
 }
 
@@ -128,10 +143,11 @@ impl Fronts {
     }
 
     /// The hole in front of a queue.
-    pub(crate) fn hole(&self, queue: &QueueName, asker: &Asker) -> Option<Hole> {
+    pub(crate) fn hole(&self, queue: &QueueName, asker: &Asker, now: Monotonic) -> Option<Hole> {
         let all = self.all();
-        let (found_for, hole) = all.get(queue)?.looks.found.as_ref()?;
-        (found_for == asker).then_some(*hole)
+        let last = all.get(queue)?.looks.last.as_ref()?;
+        let (found_for, hole) = last.found.as_ref()?;
+        (found_for == asker && now.since(last.asked) < HOLDS).then_some(*hole)
     }
 
     /// Whether to look for a hole after a claim that took so long; then the caller must say what it has found.
@@ -148,10 +164,8 @@ impl Fronts {
     }
 
     /// What a look has found, and what it cost.
-    pub(crate) fn end_look(&self, queue: &QueueName, now: Monotonic, cost: Duration, found: Option<(Asker, Hole)>) {
-        let mut all = self.all();
-        let looks = &mut all.entry(queue.clone()).or_default().looks;
-        *looks = Looks { under_way: false, last: Some((now, cost)), found };
+    pub(crate) fn end_look(&self, queue: &QueueName, look: Look) {
+        self.all().entry(queue.clone()).or_default().looks = Looks { under_way: false, last: Some(look) };
     }
 }
 
@@ -173,6 +187,11 @@ mod tests {
         Asker { app: "shop".into(), version: version.into(), names: vec![Registered::new("work")] }
     }
 
+    /// A look that took so long, and was answered then.
+    fn look(answered: Monotonic, cost: Duration, found: Option<(Asker, Hole)>) -> Look {
+        Look { asked: Monotonic(answered.since(at(0)).saturating_sub(cost)), answered, found }
+    }
+
     #[test]
     fn a_quick_claim_asks_for_no_look() {
         let (fronts, queue) = (Fronts::default(), "q".into());
@@ -182,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn looks_cost_one_percent_of_a_connection_at_most() {
+    fn looks_cost_one_percent_of_a_connection() {
         let (fronts, queue) = (Fronts::default(), "q".into());
         assert!(fronts.begin_look(&queue, at(0), ms(21)));
-        fronts.end_look(&queue, at(22), ms(22), None);
+        fronts.end_look(&queue, look(at(22), ms(22), None));
         assert!(!fronts.begin_look(&queue, at(2_221), ms(21)));
         assert!(fronts.begin_look(&queue, at(2_222), ms(21)));
     }
@@ -193,18 +212,35 @@ mod tests {
     #[test]
     fn a_known_hole_is_looked_at_again_after_quick_claims() {
         let (fronts, queue) = (Fronts::default(), "q".into());
-        fronts.end_look(&queue, at(0), ms(1), Some((asker("v1"), HOLE)));
-        assert!(!fronts.begin_look(&queue, at(99), ms(1)));
-        assert!(fronts.begin_look(&queue, at(100), ms(1)));
+        fronts.end_look(&queue, look(at(10), ms(1), Some((asker("v1"), HOLE))));
+        assert!(!fronts.begin_look(&queue, at(109), ms(1)));
+        assert!(fronts.begin_look(&queue, at(110), ms(1)));
+    }
+
+    #[test]
+    fn a_known_hole_is_looked_at_again_within_seconds_whatever_the_last_look_cost() {
+        let (fronts, queue) = (Fronts::default(), "q".into());
+        fronts.end_look(&queue, look(at(5_000), ms(5_000), Some((asker("v1"), HOLE))));
+        assert!(!fronts.begin_look(&queue, at(9_999), ms(1)));
+        assert!(fronts.begin_look(&queue, at(10_000), ms(1)));
+    }
+
+    #[test]
+    fn a_hole_that_no_look_has_confirmed_for_long_hides_nothing() {
+        let (fronts, queue) = (Fronts::default(), "q".into());
+        fronts.end_look(&queue, look(at(3), ms(3), Some((asker("v1"), HOLE))));
+        assert!(fronts.begin_look(&queue, at(5_003), ms(1)), "this one gets no connection");
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(9_999)), Some(HOLE));
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(10_000)), None);
     }
 
     #[test]
     fn a_hole_is_for_whom_it_was_found() {
         let (fronts, queue) = (Fronts::default(), "q".into());
-        fronts.end_look(&queue, at(0), ms(1), Some((asker("v1"), HOLE)));
-        assert_eq!(fronts.hole(&queue, &asker("v1")), Some(HOLE));
-        assert_eq!(fronts.hole(&queue, &asker("v2")), None);
+        fronts.end_look(&queue, look(at(1), ms(1), Some((asker("v1"), HOLE))));
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(1)), Some(HOLE));
+        assert_eq!(fronts.hole(&queue, &asker("v2"), at(1)), None);
         fronts.forget(&queue);
-        assert_eq!(fronts.hole(&queue, &asker("v1")), None);
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(1)), None);
     }
 }

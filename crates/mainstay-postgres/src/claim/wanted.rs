@@ -1,6 +1,6 @@
 //! A claim's request as the parameters of its statements.
 
-use mainstay_store::{Claim, Outcome};
+use mainstay_store::{Claim, Outcome, Store};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::claim::fronts::{Asker, Hole, Planned};
@@ -27,7 +27,7 @@ impl Wanted {
     pub(crate) fn new(store: &Postgres, request: Claim, turn: OwnedMutexGuard<()>) -> Self {
         let Claim { app, version, names, .. } = &request;
         let asker = Asker { app: app.clone(), version: version.clone(), names: names.clone() };
-        let hole = store.fronts().hole(&request.queue, &asker);
+        let hole = store.fronts().hole(&request.queue, &asker, store.env().monotonic());
         // The statement puts a row's own number in the place of this one.
         let park_error = Outcome::out_of_attempts(u32::MAX).payload().map(|text| text.as_str().to_owned());
         Self {

@@ -1,8 +1,9 @@
 -- Finds the hole in front of a queue: the ineligible rows at the front of the first priority in line, where they are
 -- `least` at least. Read only and off the claim's path: sent after a claim that took long, and no more often than costs 1 %
--- of a connection, so it alone pays for the stretch. A row that comes back into the hole (a recovery, a release, a foreign
--- clock) is seen with the next such look. Bounds and orders begin with the priority, which no other index can serve: with
--- the priority as an equation the planner may take the index on created_at and read finished rows.
+-- of a connection, but after 5 s at the latest, so it alone pays for the stretch. A row that comes into the hole (a recovery
+-- or release by another process, a foreign clock, a commit that came late) is seen with the next such look. Bounds and orders
+-- begin with the priority, which no other index can serve: with the priority as an equation the planner may take the index on
+-- created_at and read finished rows.
 -- params: queue text, version text, names text[], classes text[], configs text[], least int, app text
 WITH -- the version
 -- use: part_newest
