@@ -71,6 +71,10 @@ impl ExecutorStore for Postgres {
                 Box::pin(async move { take_over(session, now, &system, &request).await })
             })
             .await?;
+        self.fronts().returned(hints.iter().filter_map(|hint| match hint {
+            Wakeup::Queue(queue) => Some(queue),
+            _ => None,
+        }));
         self.publish(hints);
         Ok(reply)
     }

@@ -45,6 +45,7 @@ impl Maintenance for Postgres {
                 Box::pin(async move { tick(session, now, &system, &request).await })
             })
             .await?;
+        self.fronts().returned(&ticked.released);
         self.publish(hints);
         // What the tick did stands, and the next one looks again.
         if let Err(error) = self.note_number(number).await {

@@ -72,6 +72,8 @@ pub(crate) struct Look {
 #[derive(Debug, Default)]
 struct Looks {
     under_way: bool,
+    /// Whether a row has come back since the one under way began: what it finds may be no hole any more.
+    outdated: bool,
     last: Option<Look>,
 }
 
@@ -159,13 +161,31 @@ impl Fronts {
             None => return false,
         };
         let due = looks.is_due(now, took);
-        looks.under_way |= due;
+        if due {
+            (looks.under_way, looks.outdated) = (true, false);
+        }
         due
     }
 
     /// What a look has found, and what it cost.
-    pub(crate) fn end_look(&self, queue: &QueueName, look: Look) {
-        self.all().entry(queue.clone()).or_default().looks = Looks { under_way: false, last: Some(look) };
+    pub(crate) fn end_look(&self, queue: &QueueName, mut look: Look) {
+        let mut all = self.all();
+        let looks = &mut all.entry(queue.clone()).or_default().looks;
+        look.found = look.found.filter(|_| !looks.outdated);
+        *looks = Looks { last: Some(look), ..Looks::default() };
+    }
+
+    /// Forgets the holes of queues that this process has given rows back to. Each row that is new goes behind its hole, so
+    /// that queues that only grow keep theirs.
+    pub(crate) fn returned<'q>(&self, queues: impl IntoIterator<Item = &'q QueueName>) {
+        let mut all = self.all();
+        for queue in queues {
+            let Some(Front { looks, .. }) = all.get_mut(queue) else { continue };
+            looks.outdated = looks.under_way;
+            if let Some(last) = &mut looks.last {
+                last.found = None;
+            }
+        }
     }
 }
 
@@ -232,6 +252,22 @@ mod tests {
         assert!(fronts.begin_look(&queue, at(5_003), ms(1)), "this one gets no connection");
         assert_eq!(fronts.hole(&queue, &asker("v1"), at(9_999)), Some(HOLE));
         assert_eq!(fronts.hole(&queue, &asker("v1"), at(10_000)), None);
+    }
+
+    #[test]
+    fn a_hole_ends_with_a_row_that_comes_back_even_while_it_is_looked_at() {
+        let (fronts, queue) = (Fronts::default(), "q".into());
+        let found = || look(at(1), ms(1), Some((asker("v1"), HOLE)));
+        fronts.end_look(&queue, found());
+        fronts.returned([&queue]);
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(1)), None);
+        assert!(fronts.begin_look(&queue, at(200), ms(21)));
+        fronts.returned([&queue]);
+        fronts.end_look(&queue, found());
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(1)), None);
+        assert!(fronts.begin_look(&queue, at(200), ms(21)));
+        fronts.end_look(&queue, found());
+        assert_eq!(fronts.hole(&queue, &asker("v1"), at(1)), Some(HOLE));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use mainstay_store::{Effect, EffectReply, Refusal, Timestamp, Unit, UnitReply, Wakeup, WorkflowId};
+use mainstay_store::{Effect, EffectReply, Refusal, Timestamp, Unit, UnitReply, WorkflowId};
 use tokio_postgres::Row;
 
 use super::batch;
@@ -13,7 +13,7 @@ use super::columns::{Answer, Fences, Outcomes, Steps};
 use super::moves::{self, Touched};
 use super::submits::Submits;
 use super::texts;
-use super::{Done, Work};
+use super::{Done, Told, Work};
 use crate::fault::Fault;
 use crate::row::{self, get};
 use crate::session::{Ask, Session};
@@ -23,7 +23,7 @@ const ORD: i32 = 0;
 
 /// How a transaction ended: the unit is written, or undone and answered.
 enum Ended {
-    Written(UnitReply, Vec<Wakeup>),
+    Written(UnitReply, Told),
     Undone(UnitReply),
 }
 
@@ -42,10 +42,10 @@ pub(super) async fn commit(session: &mut Session, work: &Work, place: usize) -> 
         None => write(session, work, unit, &fences).await,
     };
     match written {
-        Ok(Ended::Written(reply, hints)) => Ok(Done { now, replies: vec![(place, Ok(reply))], hints }),
+        Ok(Ended::Written(reply, told)) => Ok(Done { now, replies: vec![(place, Ok(reply))], told }),
         Ok(Ended::Undone(reply)) => {
             session.cancel().await?;
-            Ok(Done { now, replies: vec![(place, Ok(reply))], hints: Vec::new() })
+            Ok(Done { now, replies: vec![(place, Ok(reply))], told: Told::default() })
         }
         Err(fault) => {
             // A failure of the server has undone the transaction, and this one then does nothing. Where it fails too, the
@@ -142,11 +142,11 @@ async fn write(session: &mut Session, work: &Work, unit: &Unit, fences: &Fences<
     let ends = ending.is_some();
     let asks: Vec<Ask<'_>> = ending.into_iter().chain(steps.write(&work.now)).collect();
     let answers = session.finish(&asks).await?;
-    let mut hints = std::mem::take(&mut touched.hints);
+    let mut told = std::mem::take(&mut touched.told);
     for found in answers.first().filter(|_| ends).into_iter().flatten() {
-        batch::ended(found, "ended", &mut hints)?;
+        batch::ended(found, "ended", &mut told.hints)?;
     }
-    Ok(Ended::Written(UnitReply::Done { effects }, hints))
+    Ok(Ended::Written(UnitReply::Done { effects }, told))
 }
 
 /// Rows that a transaction holds.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_store::{Effect, EffectReply, RecordedStep, Timestamp, Unit, UnitReply, Wakeup, WorkflowId};
+use mainstay_store::{Effect, EffectReply, QueueName, RecordedStep, Timestamp, Unit, UnitReply, Wakeup, WorkflowId};
 use tokio_postgres::Row;
 
 use super::columns::{self, Cancels, Fences, GiveBacks, Ord, Outcomes, Steps};
 use super::submits::{self, Submits};
-use super::{Done, Reply, Work};
+use super::{Done, Reply, Told, Work};
 use crate::fault::Fault;
 use crate::row::{self, get};
 use crate::session::{Ask, Session};
@@ -104,7 +104,7 @@ struct Read {
     moved: BTreeMap<(Ord, i32), Vec<WorkflowId>>,
     /// Hints of a unit, if it is done.
     made: BTreeMap<Ord, Vec<Wakeup>>,
-    hints: Vec<Wakeup>,
+    told: Told,
 }
 
 impl Read {
@@ -117,9 +117,9 @@ impl Read {
             }),
             Kind::Probe => rows.iter().try_for_each(|found| self.probed(found)),
             Kind::Judge => rows.iter().try_for_each(|found| self.judged(found, batch)),
-            Kind::Outcomes => rows.iter().try_for_each(|found| ended(found, "ended", &mut self.hints)),
+            Kind::Outcomes => rows.iter().try_for_each(|found| ended(found, "ended", &mut self.told.hints)),
             Kind::Cancels => rows.iter().try_for_each(|found| self.cancelled(found)),
-            Kind::GiveBacks => rows.iter().try_for_each(|found| given_back(found, &mut self.hints)),
+            Kind::GiveBacks => rows.iter().try_for_each(|found| given_back(found, &mut self.told)),
         }
     }
 
@@ -157,7 +157,7 @@ impl Read {
     }
 
     fn cancelled(&mut self, found: &Row) -> Result<(), Fault> {
-        let id = cancelled(found, &mut self.hints)?;
+        let id = cancelled(found, &mut self.told.hints)?;
         self.moved.entry((get(found, "ord")?, get(found, "effect")?)).or_default().push(id);
         Ok(())
     }
@@ -172,14 +172,14 @@ impl Read {
                     Ok(UnitReply::Recorded { rows })
                 }
                 (None, None) => {
-                    self.hints.extend(self.made.remove(ord).unwrap_or_default());
+                    self.told.hints.extend(self.made.remove(ord).unwrap_or_default());
                     self.effects(*ord, unit)
                 }
             };
             replies.push((usize::try_from(*ord).unwrap_or_default(), reply));
         }
         let now = self.now.ok_or_else(|| Fault::unreadable("now", "is missing"))?;
-        Ok(Done { now, replies, hints: self.hints })
+        Ok(Done { now, replies, told: self.told })
     }
 
     fn effects(&mut self, ord: Ord, unit: &Unit) -> Result<UnitReply, Fault> {
@@ -230,8 +230,11 @@ pub(super) fn cancelled(found: &Row, hints: &mut Vec<Wakeup>) -> Result<Workflow
     Ok(id)
 }
 
-fn given_back(found: &Row, hints: &mut Vec<Wakeup>) -> Result<(), Fault> {
+fn given_back(found: &Row, told: &mut Told) -> Result<(), Fault> {
     let queues: Vec<String> = get(found, "claimable")?;
-    hints.extend(queues.into_iter().map(|queue| Wakeup::Queue(queue.into())));
-    rooms(found, hints)
+    for queue in queues.into_iter().map(QueueName::from) {
+        told.returned.push(queue.clone());
+        told.hints.push(Wakeup::Queue(queue));
+    }
+    rooms(found, &mut told.hints)
 }

@@ -14,7 +14,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use mainstay_store::{Committed, ErrorKind, Result, Store, StoreError, Timestamp, Unit, UnitReply, Wakeup, WriteStore};
+use mainstay_store::{
+    Committed, ErrorKind, QueueName, Result, Store, StoreError, Timestamp, Unit, UnitReply, Wakeup, WriteStore,
+};
 
 use crate::fault::Fault;
 use crate::session::Session;
@@ -35,7 +37,15 @@ struct Done {
     now: Timestamp,
     /// Answers, by the place of the unit in the batch.
     replies: Vec<(usize, Reply)>,
+    told: Told,
+}
+
+/// What there is to tell of a transaction.
+#[derive(Default)]
+struct Told {
     hints: Vec<Wakeup>,
+    /// Queues that rows of before came back to.
+    returned: Vec<QueueName>,
 }
 
 /// A batch on its way.
@@ -55,7 +65,7 @@ struct Progress {
     tries: u32,
     now: Option<Timestamp>,
     replies: Vec<Option<Result<UnitReply>>>,
-    hints: Vec<Wakeup>,
+    told: Told,
 }
 
 #[async_trait]
@@ -71,7 +81,9 @@ impl WriteStore for Postgres {
             .await;
         let mut progress = work.progress();
         // What has committed is told, whatever became of the rest.
-        self.publish(std::mem::take(&mut progress.hints));
+        let told = std::mem::take(&mut progress.told);
+        self.fronts().returned(&told.returned);
+        self.publish(told.hints);
         done?;
         let now = progress.now.ok_or_else(|| StoreError::new(ErrorKind::Bug, OP))?;
         let replies = progress.replies.drain(..);
@@ -88,7 +100,7 @@ impl Work {
         let waiting = groups::groups(units, |at| replies.get(at).is_some_and(Option::is_none)).into();
         let now = store.now();
         let about = now.map_or_else(|| store.env().now(), Timestamp::from_millis);
-        let progress = Progress { waiting, tries: 0, now: None, replies, hints: Vec::new() };
+        let progress = Progress { waiting, tries: 0, now: None, replies, told: Told::default() };
         let system = store.system().to_owned();
         Self { units: units.to_vec(), now, system, about, progress: Mutex::new(progress) }
     }
@@ -124,7 +136,8 @@ impl Progress {
         self.waiting.pop_front();
         self.tries = 0;
         self.now = Some(done.now);
-        self.hints.extend(done.hints);
+        self.told.hints.extend(done.told.hints);
+        self.told.returned.extend(done.told.returned);
         for (place, reply) in done.replies {
             self.answer(place, reply);
         }

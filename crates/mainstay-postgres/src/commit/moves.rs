@@ -9,12 +9,12 @@ use mainstay_store::{
 };
 use tokio_postgres::Row;
 
-use super::Work;
 use super::alone::Held;
 use super::batch;
 use super::columns::Cancels;
 use super::submits::{self, Submits};
 use super::texts;
+use super::{Told, Work};
 use crate::fault::Fault;
 use crate::row::{self, bound, get, millis};
 use crate::session::{Ask, Param, Session};
@@ -26,17 +26,17 @@ type Applied = Result<Result<EffectReply, Refusal>, Fault>;
 /// The one unit of its transaction.
 const ORD: i32 = 0;
 
-/// What a transaction holds, and the hints of what it has written.
+/// What a transaction holds, and what there is to tell of it.
 pub(super) struct Touched<'u> {
     held: Held<'u>,
     own: Option<&'u str>,
-    pub(super) hints: Vec<Wakeup>,
+    pub(super) told: Told,
 }
 
 impl<'u> Touched<'u> {
     pub(super) fn new(unit: &'u Unit, held: &[&'u str]) -> Self {
         let own = unit.fence.as_ref().map(|fence| fence.workflow().as_str());
-        Self { held: held.iter().copied().collect(), own, hints: Vec::new() }
+        Self { held: held.iter().copied().collect(), own, told: Told::default() }
     }
 }
 
@@ -95,7 +95,7 @@ async fn submit<'u>(session: &mut Session, work: &Work, new: &'u Submit, touched
     let answers = session.go_on(&asks).await?;
     let found = answers.last().and_then(|rows| rows.first());
     let judged = submits::judged(found.ok_or_else(|| Fault::unreadable("verdict", "is missing"))?, &submits)?;
-    touched.hints.extend(judged.hint);
+    touched.told.hints.extend(judged.hint);
     // What this transaction has made is its own to move.
     touched.held.insert(new.id.as_str());
     judged.answer
@@ -132,7 +132,7 @@ async fn cancel(session: &mut Session, work: &Work, ids: BTreeSet<String>, touch
     let answers = session.go_on(&asks).await?;
     let mut moved = BTreeSet::new();
     for found in answers.iter().flatten() {
-        moved.insert(batch::cancelled(found, &mut touched.hints)?);
+        moved.insert(batch::cancelled(found, &mut touched.told.hints)?);
     }
     Ok(Ok(EffectReply::Moved(moved.into_iter().collect())))
 }
@@ -142,7 +142,7 @@ async fn delete(session: &mut Session, ids: BTreeSet<String>, touched: &mut Touc
     let rows = go_on(session, &texts::DELETE, &[&ids]).await?;
     let mut gone: BTreeSet<WorkflowId> = BTreeSet::new();
     for found in &rows {
-        batch::ended(found, "gone", &mut touched.hints)?;
+        batch::ended(found, "gone", &mut touched.told.hints)?;
         gone.extend(get::<Vec<String>>(found, "gone")?.into_iter().map(WorkflowId::from));
     }
     Ok(Ok(EffectReply::Moved(gone.into_iter().collect())))
@@ -172,9 +172,10 @@ impl Resume<'_> {
         let ids: Vec<&str> = resumed.iter().map(WorkflowId::as_str).collect();
         let queue = self.queue.cloned().unwrap_or_else(|| wire::INTERNAL_QUEUE.into());
         let rows = go_on(session, &texts::RESUME, &[&work.now, &ids, &queue.as_str()]).await?;
-        rows.iter().try_for_each(|found| batch::ended(found, "taken", &mut touched.hints))?;
+        rows.iter().try_for_each(|found| batch::ended(found, "taken", &mut touched.told.hints))?;
         if !resumed.is_empty() {
-            touched.hints.push(Wakeup::Queue(queue));
+            touched.told.returned.push(queue.clone());
+            touched.told.hints.push(Wakeup::Queue(queue));
         }
         Ok(Ok(EffectReply::Moved(resumed.into_iter().collect())))
     }
@@ -209,7 +210,7 @@ async fn fork(session: &mut Session, work: &Work, copy: &Fork, touched: &mut Tou
     let clean: [Param<'_>; 1] = [&id];
     let params: [Param<'_>; 4] = [&work.now, &source, &id, &copy.below.0];
     session.go_on(&[Ask::new(&texts::FORK_CLEAN, &clean), Ask::new(&texts::FORK_COPY, &params)]).await?;
-    touched.hints.push(Wakeup::Queue(queue));
+    touched.told.hints.push(Wakeup::Queue(queue));
     Ok(Ok(EffectReply::Written))
 }
 
