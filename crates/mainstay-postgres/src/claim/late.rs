@@ -19,11 +19,12 @@ pub(crate) static INPUTS: Text = text!("claim_inputs");
 pub(crate) static REFENCE: Text = text!("claim_refence");
 pub(crate) static TRIM: Text = text!("claim_trim");
 
-/// How long a claim's note is kept for its repeat: longer than anybody repeats.
-const KEPT: Duration = Duration::from_secs(600);
+/// How long a claim's note is kept for its repeat and for audits while the claim is under way: four times as long as a call
+/// takes at most by default. A row whose note is gone is to an audit one that nobody waits for.
+const KEPT: Duration = Duration::from_secs(120);
 
 /// How often old notes are removed.
-const TRIMMED: Duration = Duration::from_secs(60);
+const TRIMMED: Duration = Duration::from_secs(30);
 
 /// Looks for the inputs of rows that have none: where the tables that they are in came while the claim was under way, no
 /// row runs without its input.

@@ -133,6 +133,44 @@ fn claims_and_reads_read_no_table_as_a_whole_on_empty_and_on_large_stale_databas
     assert_eq!(explained(&mut client, &texts(false), CASES), [""; 0], "large, without owners");
 }
 
+/// Rows that all nodes of a plan have handled.
+fn handled(plan: &Value) -> f64 {
+    let number = |key: &str| plan[key].as_f64().unwrap_or_default();
+    let own = (number("Actual Rows") + number("Rows Removed by Filter")) * number("Actual Loops");
+    own + plan["Plans"].as_array().into_iter().flatten().map(handled).sum::<f64>()
+}
+
+/// What a page of an audit handles where no column holds a token, after claims of one row each.
+fn audited(client: &mut Client, notes: u32) -> f64 {
+    client.run(&format!(
+        "TRUNCATE mainstay.claims;
+        INSERT INTO mainstay.claims (system, token, at, fences)
+            SELECT 'dbos', 't' || n, n, jsonb_build_array(jsonb_build_array('running-' || n, n || '/0/two~1'))
+            FROM generate_series(1, {notes}) n"
+    ));
+    let rendered = texts(false).get(plans::named(all(), "audit"));
+    client.run(&format!("PREPARE p ({}) AS {}", plans::types(&rendered), rendered.sql));
+    let page = "EXECUTE p(NULL, 'dbos', 'two~1', -9223372036854775808, '', 1000)";
+    let tokens = client.rows(page).into_iter().filter(|row| row.last().is_some_and(Option::is_some)).count();
+    assert_eq!(tokens, 1000, "each row of the page has its token");
+    let plan: Value =
+        serde_json::from_str(&client.value(&format!("EXPLAIN (ANALYZE, FORMAT JSON) {page}"))).expect("a plan");
+    client.run("DEALLOCATE p");
+    handled(&plan[0]["Plan"])
+}
+
+#[test]
+fn a_page_of_an_audit_reads_each_note_of_a_claim_once_not_once_for_each_row() {
+    let Some(database) = database() else { return };
+    let mut client = database.client();
+    client.run(LARGE);
+    client.run(&settings(false));
+    let (few, many) = (audited(&mut client, 2_000), audited(&mut client, 12_000));
+    // A note is a row of `claims`, one of its array, and one of their join.
+    assert!(many - few <= 10_000.0 * 4.0, "{few} and {many} rows");
+    assert!(many >= 12_000.0, "the notes are counted: {many}");
+}
+
 /// The check of plans can fail: with the settings of the server itself a claim's count walks what it should not.
 #[test]
 fn a_scan_of_a_whole_table_is_seen() {
