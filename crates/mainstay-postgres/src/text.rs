@@ -13,7 +13,8 @@ use tokio_postgres::types::Type;
 use crate::identifier::{Schema, quote};
 use crate::layout::Layout;
 
-/// Our own schema, whose tables have the shared schema's name as first key column.
+/// Our own schema, the same in every database: installations share it, by the name of the shared schema as the first key
+/// column of its tables.
 pub(crate) const OURS: &str = "mainstay";
 
 /// A statement of this crate.

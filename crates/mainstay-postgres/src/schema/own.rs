@@ -6,12 +6,10 @@ use mainstay_store::ErrorKind;
 use tokio_postgres::{Client, Transaction};
 
 use crate::fault::Fault;
+use crate::text::OURS;
 
 use super::race::{self, BEGUN};
 use super::state;
-
-/// Its name, the same in every database: installations share it, by the first key column of its tables.
-pub(super) const OWN_SCHEMA: &str = "mainstay";
 
 /// The letters of `mainstay`: who makes this schema, in a transaction.
 const LOCK: i64 = 0x6d61_696e_7374_6179;
@@ -31,7 +29,7 @@ pub(super) async fn prepare(client: &mut Client, may_change: bool, env: &Env) ->
             return Err(Fault::Store(
                 ErrorKind::Unsupported,
                 format!(
-                    "schema {OWN_SCHEMA} is at number {number}, and {newest} is required: \
+                    "schema {OURS} is at number {number}, and {newest} is required: \
                      open the database once with migrations on, by a role that may create it"
                 ),
             ));
@@ -52,15 +50,13 @@ async fn up(client: &mut Client) -> Result<(), Fault> {
     let mut text = String::new();
     // Not attempted where it is there: that would take a right that the role need not have.
     if !has_schema(&tx).await? {
-        text.push_str(&format!("CREATE SCHEMA {OWN_SCHEMA};\n"));
+        text.push_str(&format!("CREATE SCHEMA {OURS};\n"));
     }
-    text.push_str(&format!(
-        "CREATE TABLE IF NOT EXISTS {OWN_SCHEMA}.migrations (version bigint NOT NULL PRIMARY KEY);\n"
-    ));
+    text.push_str(&format!("CREATE TABLE IF NOT EXISTS {OURS}.migrations (version bigint NOT NULL PRIMARY KEY);\n"));
     for step in OWN.iter().filter(|step| i64::from(step.number) > number) {
         text.push_str(step.sql);
         text.push_str(&format!(
-            "DELETE FROM {OWN_SCHEMA}.migrations;\nINSERT INTO {OWN_SCHEMA}.migrations (version) VALUES ({});\n",
+            "DELETE FROM {OURS}.migrations;\nINSERT INTO {OURS}.migrations (version) VALUES ({});\n",
             step.number
         ));
     }
@@ -69,7 +65,7 @@ async fn up(client: &mut Client) -> Result<(), Fault> {
 }
 
 async fn has_schema(tx: &Transaction<'_>) -> Result<bool, Fault> {
-    let ask = format!("SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{OWN_SCHEMA}'");
+    let ask = format!("SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{OURS}'");
     Ok(state::row(tx.client(), &ask).await?.is_some())
 }
 
@@ -77,12 +73,12 @@ async fn has_schema(tx: &Transaction<'_>) -> Result<bool, Fault> {
 async fn number(client: &Client) -> Result<i64, Fault> {
     let ask = format!(
         "SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = '{OWN_SCHEMA}' AND c.relname = 'migrations'"
+        WHERE n.nspname = '{OURS}' AND c.relname = 'migrations'"
     );
     if state::row(client, &ask).await?.is_none() {
         return Ok(0);
     }
-    let ask = format!("SELECT coalesce(max(version), 0) FROM {OWN_SCHEMA}.migrations");
+    let ask = format!("SELECT coalesce(max(version), 0) FROM {OURS}.migrations");
     let row = state::row(client, &ask).await?;
     Ok(row.and_then(|row| row.get(0)?.parse().ok()).unwrap_or(0))
 }

@@ -5,8 +5,8 @@ use tokio_postgres::Client;
 
 use crate::fault::Fault;
 use crate::identifier::{Schema, literal};
+use crate::text::OURS;
 
-use super::own::OWN_SCHEMA;
 use super::state;
 
 /// Tables whose rows the store writes.
@@ -30,8 +30,7 @@ const DML: &str = "SELECT INSERT UPDATE DELETE";
 
 /// Refuses a role that lacks a right on a table that is there, naming role, right and table.
 pub(super) async fn check(client: &Client, schema: &Schema) -> Result<(), Fault> {
-    let needed =
-        wanted(schema.name(), WRITTEN, "dbos_migrations") + ", " + &wanted(OWN_SCHEMA, OWN_WRITTEN, "migrations");
+    let needed = wanted(schema.name(), WRITTEN, "dbos_migrations") + ", " + &wanted(OURS, OWN_WRITTEN, "migrations");
     let ask = format!(
         "SELECT pg_catalog.quote_ident(current_user), right_name,
             pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
