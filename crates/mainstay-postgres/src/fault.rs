@@ -1,11 +1,12 @@
 //! Why a call has failed, before it is known to be of which method.
 
+use std::fmt;
+
 use mainstay_store::{ErrorKind, FieldError, StoreError};
 
-use crate::error;
+use crate::error::{self, Failure};
 
 /// A failure inside a call.
-#[derive(Debug)]
 pub(crate) enum Fault {
     /// The server's, or the transport's.
     Postgres(tokio_postgres::Error),
@@ -42,6 +43,19 @@ impl Fault {
         match self {
             Self::Postgres(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+/// Shows of the server's error what an error may show: the driver's own text has the row that broke a rule.
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Postgres(error) => f.debug_tuple("Postgres").field(&Failure::of(error)).finish(),
+            Self::Unreadable(what) => f.debug_tuple("Unreadable").field(what).finish(),
+            Self::Store(kind, what) => f.debug_tuple("Store").field(kind).field(what).finish(),
+            Self::Field(field) => f.debug_tuple("Field").field(field).finish(),
+            Self::Given(given) => f.debug_tuple("Given").field(given).finish(),
         }
     }
 }

@@ -1,15 +1,18 @@
 //! One connection: its prepared statements, and transactions as one trip.
 
 use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BytesMut;
+use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 use mainstay_env::Task;
-use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use crate::error;
@@ -18,6 +21,33 @@ use crate::text::{Rendered, Text, Texts};
 
 /// Parameters of a statement.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// A parameter on its way to the driver, which writes parameters into its log: they are users' data.
+struct Hidden<'a>(Param<'a>);
+
+impl fmt::Debug for Hidden<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
+    }
+}
+
+impl ToSql for Hidden<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        self.0.to_sql_checked(ty, out)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn to_sql_checked(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        self.0.to_sql_checked(ty, out)
+    }
+
+    fn encode_format(&self, ty: &Type) -> Format {
+        self.0.encode_format(ty)
+    }
+}
 
 /// One statement to be run, with its parameters.
 pub(crate) struct Ask<'a> {
@@ -171,7 +201,7 @@ impl Session {
             sent.push(Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) }));
         }
         for ask in asks {
-            sent.push(self.asked(ask));
+            sent.push(Box::pin(self.asked(ask)));
         }
         if ends {
             sent.push(Box::pin(async { self.client.batch_execute("COMMIT").await.map(|()| Vec::new()) }));
@@ -196,19 +226,18 @@ impl Session {
         Ok(rows)
     }
 
-    fn asked<'a>(&'a self, ask: &'a Ask<'a>) -> Asked<'a> {
-        if self.pooler {
+    async fn asked(&self, ask: &Ask<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let hidden = ask.params.iter().map(|param| Hidden(*param));
+        let rows = if self.pooler {
             let rendered = self.texts.get(ask.text);
-            return Box::pin(async move {
-                let typed: Vec<(Param<'_>, Type)> =
-                    ask.params.iter().copied().zip(rendered.types.iter().cloned()).collect();
-                self.client.query_typed(&rendered.sql, &typed).await
-            });
-        }
-        match self.statements.get(ask.text.name) {
-            Some(statement) => Box::pin(self.client.query(statement, &ask.params)),
-            None => unreachable!("{} is prepared before it is sent", ask.text.name),
-        }
+            self.client.query_typed_raw(&rendered.sql, hidden.zip(rendered.types.iter().cloned())).await?
+        } else {
+            match self.statements.get(ask.text.name) {
+                Some(statement) => self.client.query_raw(statement, hidden).await?,
+                None => unreachable!("{} is prepared before it is sent", ask.text.name),
+            }
+        };
+        rows.try_collect().await
     }
 
     /// Prepares what is not prepared yet, in one trip.

@@ -3,6 +3,7 @@
 mod claim;
 mod commit;
 mod drops;
+mod hidden;
 mod hostile;
 mod layouts;
 mod strict;
