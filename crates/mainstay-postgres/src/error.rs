@@ -86,7 +86,7 @@ pub(crate) fn meaning(code: &str) -> Meaning {
 /// What a failure means, be it the server's or the transport's.
 fn meaning_of(error: &Error) -> Meaning {
     if let Some(db) = error.as_db_error() {
-        if db.routine() == Some(STALE_PLAN) {
+        if is_stale_plan(error) {
             return lose(ErrorKind::Contended);
         }
         return meaning(db.code().code());
@@ -144,8 +144,12 @@ pub(crate) fn is_connection(error: &Error) -> bool {
 
 /// Whether a table, column or function was not there: the database may have moved to another number of the ladder.
 pub(crate) fn is_undefined(error: &Error) -> bool {
-    let stale = error.as_db_error().is_some_and(|db| db.routine() == Some(STALE_PLAN));
-    stale || is_one_of(error, &["42P01", "42703", "42883", "3F000"])
+    is_stale_plan(error) || is_one_of(error, &["42P01", "42703", "42883", "3F000"])
+}
+
+/// Whether a prepared statement outlived a change of its tables.
+pub(crate) fn is_stale_plan(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|db| db.routine() == Some(STALE_PLAN))
 }
 
 fn is_one_of(error: &Error, codes: &[&str]) -> bool {

@@ -85,16 +85,23 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// Has the server undo a transaction of which nothing more is heard for as long as a call may take: a client that a dead line
 /// has made give up cannot tell it, and the locks would stay until the server notices. It also ends a statement of which
-/// nobody waits for the answer any more: behind a lock it would keep its connection. A lower limit of the role stays.
+/// nobody waits for the answer any more: behind a lock it would keep its connection. Lower limits of the role stay.
 pub(crate) fn limits(limit: Duration, local: bool) -> String {
-    let scope = if local { "SET LOCAL" } else { "SET" };
+    format!("SELECT {}, {};", lowered(IDLE, limit, local), lowered(STATEMENT, limit, local))
+}
+
+/// The limit of the server on pauses inside a transaction, and that on a statement.
+pub(crate) const IDLE: &str = "idle_in_transaction_session_timeout";
+const STATEMENT: &str = "statement_timeout";
+
+/// Sets a limit of the server unless there is a lower one.
+pub(crate) fn lowered(name: &str, limit: Duration, local: bool) -> String {
     // Milliseconds of the server are 31 bits, and 0 is no limit.
     let millis = limit.as_millis().clamp(1, 2_147_483_647);
-    let own = "pg_catalog.current_setting('statement_timeout')";
+    let own = format!("pg_catalog.current_setting('{name}')");
     format!(
-        "{scope} idle_in_transaction_session_timeout = {millis};
-        SELECT pg_catalog.set_config('statement_timeout', CASE
-            WHEN {own}::interval BETWEEN interval '1 ms' AND interval '{millis} ms' THEN {own} ELSE '{millis}' END, {local});"
+        "pg_catalog.set_config('{name}', CASE WHEN {own}::interval BETWEEN interval '1 ms' AND interval '{millis} ms'
+            THEN {own} ELSE '{millis}' END, {local})"
     )
 }
 
@@ -289,9 +296,4 @@ async fn in_order<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>)
     // Up to 30 futures are polled in order by `join_all`; a transaction of this crate has about 15 statements at most.
     debug_assert!(futures.len() <= 30, "a pipeline keeps its order");
     join_all(futures).await
-}
-
-/// Whether a prepared statement outlived a change of its tables.
-pub(crate) fn is_stale_plan(error: &tokio_postgres::Error) -> bool {
-    error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED)
 }

@@ -22,7 +22,7 @@ use crate::hints::{Hints, Line};
 use crate::identifier::Schema;
 use crate::pool::{Pool, drive};
 use crate::schema::{self, Mode};
-use crate::session::{Session, is_stale_plan};
+use crate::session::Session;
 use crate::text::Texts;
 
 const OP: &str = "open";
@@ -210,7 +210,7 @@ impl Inner {
             let Some(met) = fault.postgres().filter(|error| again && error::is_undefined(error)) else {
                 return Err(fault);
             };
-            let is_stale = is_stale_plan(met);
+            let is_stale = error::is_stale_plan(met);
             // The connection may be one that is not to be used again, and then this is another.
             drop(session);
             session = self.pool.get().await?;
