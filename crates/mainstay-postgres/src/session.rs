@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -196,6 +197,7 @@ impl Session {
     async fn run(&mut self, asks: &[Ask<'_>], begins: bool, ends: bool) -> Result<Vec<Vec<Row>>, Fault> {
         self.prepare(asks).await?;
         self.open = true;
+        let failed = AtomicBool::new(false);
         let mut sent: Vec<Asked<'_>> = Vec::with_capacity(asks.len() + 2);
         // Each is put on the wire by its first poll, and they are polled in order.
         if begins {
@@ -208,10 +210,18 @@ impl Session {
             sent.push(Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) }));
         }
         for ask in asks {
-            sent.push(Box::pin(self.asked(ask)));
+            sent.push(Box::pin(async {
+                let answer = self.asked(ask).await;
+                failed.fetch_or(answer.is_err(), Ordering::Relaxed);
+                answer
+            }));
         }
         if ends {
-            sent.push(Box::pin(async { self.client.batch_execute("COMMIT").await.map(|()| Vec::new()) }));
+            sent.push(Box::pin(async {
+                // One that could not be written for the wire was not sent, and the server knows of no failure.
+                let end = if failed.load(Ordering::Relaxed) { "ROLLBACK" } else { "COMMIT" };
+                self.client.batch_execute(end).await.map(|()| Vec::new())
+            }));
         }
         let answers = in_order(sent).await;
         let failed = answers.iter().any(Result::is_err);
@@ -297,3 +307,6 @@ async fn in_order<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>)
     debug_assert!(futures.len() <= 30, "a pipeline keeps its order");
     join_all(futures).await
 }
+
+#[cfg(test)]
+mod tests;
