@@ -19,7 +19,7 @@ use crate::text::Texts;
 /// How long a call waits for a connection before it says that there is none.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same while the server cannot be reached: who sends again does so with pauses of its own.
+/// The same while the server cannot be reached and no connection is left: who sends again does so with pauses of its own.
 const HOPE: Duration = Duration::from_secs(2);
 
 /// How long one attempt of the pool to connect tries again, half of what a call waits.
@@ -44,19 +44,27 @@ pub(crate) struct Manager {
     failed: Failed,
 }
 
-/// Why the latest attempt to connect has failed, nothing after one that has not.
-type Failed = Arc<Mutex<Option<StoreError>>>;
+/// What is known of attempts to connect.
+#[derive(Debug, Default)]
+struct Attempts {
+    /// Why the latest has failed; nothing after one that has not, or when a connection was had since.
+    failed: Option<StoreError>,
+    /// Whether the log says that connecting fails.
+    told: bool,
+}
+
+type Failed = Arc<Mutex<Attempts>>;
 
 impl Manager {
-    /// Keeps why there is no connection, and tells when that begins and when it ends.
+    /// Keeps why there is no new connection, and tells when that begins and when it ends.
     fn tell(&self, failure: Option<&StoreError>) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        match (failed.is_some(), failure) {
-            (false, Some(error)) => tracing::warn!(%error, "no connection to the database; calls wait"),
+        let mut attempts = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match (attempts.told, failure) {
+            (false, Some(error)) => tracing::warn!(%error, "no new connection to the database; calls wait"),
             (true, None) => tracing::info!("connected to the database again"),
             _ => {}
         }
-        *failed = failure.cloned();
+        *attempts = Attempts { failed: failure.cloned(), told: failure.is_some() };
     }
 
     async fn attempt(&self) -> Result<Session, StoreError> {
@@ -166,7 +174,7 @@ impl Pool {
         let mut waiting = Box::pin(self.pool.get_owned());
         let got = match self.env.timeout(HOPE, &mut waiting).await {
             Ok(got) => got,
-            Err(_) => match self.failure() {
+            Err(_) => match self.failure().filter(|_| self.pool.state().connections == 0) {
                 Some(error) => return Err(Fault::Given(error)),
                 None => waiting.await,
             },
@@ -178,13 +186,14 @@ impl Pool {
                 None => Fault::Store(ErrorKind::Unavailable, "no connection is free".into()),
             },
         })?;
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).failed = None;
         session.follow(&self.texts());
         Ok(session)
     }
 
-    /// Why there is no new connection, where the latest attempt has failed.
+    /// Why there is no new connection, where attempts have failed since the last one was had.
     fn failure(&self) -> Option<StoreError> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).failed.clone()
     }
 
     /// The statements for what the database has now.
