@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
+use futures_util::future::{Either, select};
 use mainstay_env::{Env, TaskError, Tasks};
 use mainstay_store::{
     AdminStore, Bounds, Capabilities, Capability, ErrorKind, Result, ScheduleStore, SignalStore, Store, StoreClock,
@@ -15,7 +16,7 @@ use mainstay_store::{
 use crate::claim::Fronts;
 use crate::clock::Time;
 use crate::config::{Config, PayloadLayout};
-use crate::connect::Connector;
+use crate::connect::{Connector, Watched};
 use crate::error;
 use crate::fault::Fault;
 use crate::hints::{Hints, Line};
@@ -169,7 +170,14 @@ impl Inner {
             (true, false) => Mode::Verify,
             (false, hold_at_108) => Mode::Migrate { hold_at_108 },
         };
-        let layout = schema::prepare(&mut client, &schema, mode, &env).await;
+        let watched = Watched::begin(&connector, &client, config.call_limit()).await?;
+        let layout = {
+            let prepared = Box::pin(schema::prepare(&mut client, &schema, mode, &env));
+            match select(prepared, Box::pin(watched.lost(&connector))).await {
+                Either::Left((layout, _)) => layout,
+                Either::Right((lost, _)) => Err(lost),
+            }
+        };
         drop(client);
         driver.abort();
         let texts = Arc::new(Texts::new(schema.clone(), layout?, config.payloads() == PayloadLayout::Split));
@@ -194,16 +202,12 @@ impl Inner {
         let mut session = self.pool.get().await?;
         let mut again = true;
         loop {
-            let limit = self.config.call_limit();
-            let Ok(done) = self.env.timeout(limit, body(&mut session)).await else {
-                session.give_up();
-                let seconds = limit.as_secs();
-                return Err(Fault::Store(ErrorKind::Timeout, format!("no answer of the server in {seconds} s")));
-            };
-            let fault = match done {
+            let done = self.limited(body(&mut session)).await;
+            let fault = match self.answered(&mut session, done) {
                 Err(fault) => fault,
                 Ok(done) => {
-                    self.time.hold(&mut session).await?;
+                    let held = self.limited(self.time.hold(&mut session)).await;
+                    self.answered(&mut session, held)?;
                     return Ok(done);
                 }
             };
@@ -214,12 +218,31 @@ impl Inner {
             // The connection may be one that is not to be used again, and then this is another.
             drop(session);
             session = self.pool.get().await?;
-            if !(self.is_changed(&mut session).await? || is_stale) {
+            let looked = self.limited(self.is_changed(&mut session)).await;
+            if !(self.answered(&mut session, looked)? || is_stale) {
                 return Err(fault);
             }
             session.follow(&self.pool.texts());
             again = false;
         }
+    }
+
+    /// Waits for as long as a call may take; nothing after that.
+    async fn limited<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.env.timeout(self.config.call_limit(), work).await.ok()
+    }
+
+    /// What a session has answered. One that has not is given up.
+    fn answered<T>(
+        &self,
+        session: &mut Session,
+        answer: Option<std::result::Result<T, Fault>>,
+    ) -> std::result::Result<T, Fault> {
+        answer.unwrap_or_else(|| {
+            session.give_up();
+            let limit = self.config.call_limit();
+            Err(Fault::Store(ErrorKind::Timeout, format!("no answer of the server in {limit:?}")))
+        })
     }
 
     /// Looks at the catalog after a statement met what is not there.

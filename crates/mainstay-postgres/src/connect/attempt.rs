@@ -33,6 +33,11 @@ impl Unconnected {
         Self { kind: ErrorKind::Unavailable, code: None, text: text.into(), other_kind: false }
     }
 
+    /// Whether a server has said it.
+    pub(super) fn is_answer(&self) -> bool {
+        self.code.is_some()
+    }
+
     /// Whether the database does not exist.
     pub(super) fn is_missing(&self) -> bool {
         self.code.as_deref() == Some("3D000")

@@ -30,8 +30,10 @@ mod settings;
 mod text;
 mod tls;
 mod verify;
+mod watch;
 
 pub(crate) use secret::Secret;
+pub(crate) use watch::Watched;
 
 /// The method under whose name connecting fails.
 const OP: &str = "open";
@@ -57,6 +59,7 @@ pub(crate) struct Connector {
     env: Env,
     settings: Arc<Settings>,
     may_create: bool,
+    pooler: bool,
     create_limit: Duration,
     warned: Arc<AtomicBool>,
 }
@@ -77,6 +80,7 @@ impl Connector {
             env: env.clone(),
             settings: Arc::new(settings),
             may_create: config.may_create_database(),
+            pooler: config.is_pooled(),
             create_limit: config.call_limit(),
             warned: Arc::default(),
         })

@@ -6,6 +6,7 @@ mod drops;
 mod hidden;
 mod hostile;
 mod layouts;
+mod lines;
 mod strict;
 mod support;
 mod upkeep;
