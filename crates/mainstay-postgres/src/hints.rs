@@ -3,6 +3,7 @@
 //! A hint is sent after the commit that it speaks of, one NOTIFY at a time; what comes meanwhile goes with the next.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ const CALM: Duration = Duration::from_millis(10);
 const SELF_TEST: Duration = Duration::from_secs(5);
 /// Longest that a notification may take before its connection is given up.
 const SEND: Duration = Duration::from_secs(10);
+/// How long nothing may come and go before the line is asked for a sign of life: a dead one is silent like an idle one.
+const QUIET: Duration = Duration::from_secs(30);
 /// Pauses between attempts to connect.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -70,6 +73,13 @@ impl Waiting {
         let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
         hints.iter().any(|hint| !matches!(hint, Wakeup::Workflow(_)))
     }
+}
+
+/// What a line does next.
+enum Next {
+    Send,
+    Heard(Option<String>),
+    Quiet,
 }
 
 /// The sending end.
@@ -147,7 +157,7 @@ impl Line {
         if !self.deaf {
             // What a hint speaks of is safe already: losing the hint itself with the server loses nothing.
             let listen = format!("SET synchronous_commit = off; LISTEN {}", quote(&self.channel));
-            connected.client.batch_execute(&listen).await?;
+            self.answered(connected.client.batch_execute(&listen)).await?;
         }
         Ok((connected.client, driver))
     }
@@ -168,16 +178,18 @@ impl Line {
         loop {
             let next = {
                 let (more, payload) = (Box::pin(waiting.more.notified()), Box::pin(hears.recv()));
-                match select(more, payload).await {
-                    Either::Left(_) => None,
-                    Either::Right((payload, _)) => Some(payload),
+                match self.env.timeout(QUIET, select(more, payload)).await {
+                    Ok(Either::Left(_)) => Next::Send,
+                    Ok(Either::Right((payload, _))) => Next::Heard(payload),
+                    Err(_) => Next::Quiet,
                 }
             };
             match next {
-                Some(Some(payload)) => self.hear(&payload, wakeups),
+                Next::Heard(Some(payload)) => self.hear(&payload, wakeups),
                 // The connection has ended.
-                Some(None) => return Ok(()),
-                None => {
+                Next::Heard(None) => return Ok(()),
+                Next::Quiet => self.answered(client.check_connection()).await?,
+                Next::Send => {
                     if !waiting.is_urgent() {
                         self.env.sleep(CALM).await;
                     }
@@ -200,8 +212,12 @@ impl Line {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), _); 2] =
             [(&self.channel, tokio_postgres::types::Type::TEXT), (&texts, tokio_postgres::types::Type::TEXT_ARRAY)];
         let sent = client.query_typed("SELECT pg_catalog.pg_notify($1, p) FROM unnest($2) AS p", &params);
+        self.answered(sent).await.map(drop)
+    }
+
+    async fn answered<T>(&self, sent: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Fault> {
         match self.env.timeout(SEND, sent).await {
-            Ok(sent) => sent.map(drop).map_err(Fault::Postgres),
+            Ok(answer) => answer.map_err(Fault::Postgres),
             Err(_) => Err(Fault::Store(ErrorKind::Timeout, "the line for hints does not answer".into())),
         }
     }

@@ -1,6 +1,7 @@
 //! The pool of connections.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ pub(crate) struct Manager {
     /// Longest that a call may take, the settings of a new connection too.
     limit: Duration,
     failed: Failed,
+    doubts: Doubts,
 }
 
 /// What is known of attempts to connect.
@@ -54,6 +56,9 @@ struct Attempts {
 }
 
 type Failed = Arc<Mutex<Attempts>>;
+
+/// How many calls have remained without an answer: whatever took the one line may have taken those that were idle then.
+type Doubts = Arc<AtomicU64>;
 
 impl Manager {
     /// Keeps why there is no new connection, and tells when that begins and when it ends.
@@ -68,10 +73,12 @@ impl Manager {
     }
 
     async fn attempt(&self) -> Result<Session, StoreError> {
+        let proven = self.doubts.load(Ordering::Relaxed);
         let Connected { client, messages } = self.connector.connect().await?;
         let driver = drive(&self.tasks, messages, |_| {});
         let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut session = Session::new(client, driver, texts, self.pooler, self.limit);
+        session.proven = proven;
         if !self.pooler {
             let script = format!("{}{}", settings(false), limits(self.limit, false));
             let Ok(set) = self.env.timeout(self.limit, session.client().batch_execute(&script)).await else {
@@ -105,6 +112,10 @@ impl ManageConnection for Manager {
     }
 
     async fn is_valid(&self, session: &mut Session) -> Result<(), StoreError> {
+        if session.proven != self.doubts.load(Ordering::Relaxed) {
+            // Not asked for a sign of life: each that is dead would take its time.
+            session.give_up();
+        }
         if session.is_broken() { Err(StoreError::new(ErrorKind::Unavailable, "connect")) } else { Ok(()) }
     }
 
@@ -142,6 +153,7 @@ pub(crate) struct Pool {
     pool: bb8::Pool<Manager>,
     texts: Shared,
     failed: Failed,
+    doubts: Doubts,
     env: Env,
 }
 
@@ -157,16 +169,24 @@ impl Pool {
     pub(crate) fn new(connector: Connector, config: &Config, env: &Env, texts: Shared) -> Self {
         let tasks = env.tasks().group("postgres");
         let (pooler, limit) = (config.is_pooled(), config.call_limit());
-        let failed = Failed::default();
-        let manager =
-            Manager { connector, tasks, texts: texts.clone(), pooler, env: env.clone(), limit, failed: failed.clone() };
+        let (failed, doubts) = (Failed::default(), Doubts::default());
+        let manager = Manager {
+            connector,
+            tasks,
+            texts: texts.clone(),
+            pooler,
+            env: env.clone(),
+            limit,
+            failed: failed.clone(),
+            doubts: doubts.clone(),
+        };
         let pool = bb8::Pool::builder()
             .max_size(config.pool_size())
             .test_on_check_out(true)
             .connection_timeout(PATIENCE)
             .queue_strategy(QueueStrategy::Lifo)
             .build_unchecked(manager);
-        Self { pool, texts, failed, env: env.clone() }
+        Self { pool, texts, failed, doubts, env: env.clone() }
     }
 
     /// A connection, with the statements for what the database has now.
@@ -189,6 +209,17 @@ impl Pool {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).failed = None;
         session.follow(&self.texts());
         Ok(session)
+    }
+
+    /// Notes that a session works.
+    pub(crate) fn trust(&self, session: &mut Session) {
+        session.proven = self.doubts.load(Ordering::Relaxed);
+    }
+
+    /// Gives up a session that has not answered, and those that have not shown since that they work.
+    pub(crate) fn doubt(&self, session: &mut Session) {
+        session.give_up();
+        self.doubts.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Why there is no new connection, where attempts have failed since the last one was had.

@@ -118,13 +118,15 @@ pub(crate) struct Session {
     limit: Duration,
     open: bool,
     broken: bool,
+    /// How many calls of the pool had remained without an answer when it was last seen to work.
+    pub(crate) proven: u64,
 }
 
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
 
 impl Session {
     pub(crate) fn new(client: Client, driver: Task<()>, texts: Arc<Texts>, pooler: bool, limit: Duration) -> Self {
-        Self { client, driver, texts, statements: HashMap::new(), pooler, limit, open: false, broken: false }
+        Self { client, driver, texts, statements: HashMap::new(), pooler, limit, open: false, broken: false, proven: 0 }
     }
 
     /// Goes on with the statements for what the database has now.
@@ -197,7 +199,7 @@ impl Session {
     async fn run(&mut self, asks: &[Ask<'_>], begins: bool, ends: bool) -> Result<Vec<Vec<Row>>, Fault> {
         self.prepare(asks).await?;
         self.open = true;
-        let failed = AtomicBool::new(false);
+        let (this, failed) = (&*self, &AtomicBool::new(false));
         let mut sent: Vec<Asked<'_>> = Vec::with_capacity(asks.len() + 2);
         // Each is put on the wire by its first poll, and they are polled in order.
         if begins {
@@ -206,21 +208,20 @@ impl Session {
             } else {
                 BEGIN.to_owned()
             };
-            let client = &self.client;
-            sent.push(Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) }));
+            sent.push(Box::pin(async move { this.client.batch_execute(&begin).await.map(|()| Vec::new()) }));
         }
         for ask in asks {
-            sent.push(Box::pin(async {
-                let answer = self.asked(ask).await;
+            sent.push(Box::pin(async move {
+                let answer = this.asked(ask).await;
                 failed.fetch_or(answer.is_err(), Ordering::Relaxed);
                 answer
             }));
         }
         if ends {
-            sent.push(Box::pin(async {
+            sent.push(Box::pin(async move {
                 // One that could not be written for the wire was not sent, and the server knows of no failure.
                 let end = if failed.load(Ordering::Relaxed) { "ROLLBACK" } else { "COMMIT" };
-                self.client.batch_execute(end).await.map(|()| Vec::new())
+                this.client.batch_execute(end).await.map(|()| Vec::new())
             }));
         }
         let answers = in_order(sent).await;

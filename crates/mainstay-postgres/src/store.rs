@@ -238,11 +238,13 @@ impl Inner {
         session: &mut Session,
         answer: Option<std::result::Result<T, Fault>>,
     ) -> std::result::Result<T, Fault> {
-        answer.unwrap_or_else(|| {
-            session.give_up();
-            let limit = self.config.call_limit();
-            Err(Fault::Store(ErrorKind::Timeout, format!("no answer of the server in {limit:?}")))
-        })
+        if let Some(answer) = answer {
+            self.pool.trust(session);
+            return answer;
+        }
+        self.pool.doubt(session);
+        let limit = self.config.call_limit();
+        Err(Fault::Store(ErrorKind::Timeout, format!("no answer of the server in {limit:?}")))
     }
 
     /// Looks at the catalog after a statement met what is not there.

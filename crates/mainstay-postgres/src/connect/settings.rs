@@ -24,6 +24,14 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 /// Where `connect_timeout=0` ends, which with libpq is never.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(120);
 
+/// When a silent connection is asked for a sign of life, how often and how many times, and how long what was sent may stay
+/// unacknowledged, when nothing is said: libpq leaves these to the system, where they are 2 hours and 15 minutes on Linux.
+/// Seconds, seconds, a number, milliseconds.
+const KEEPALIVE_IDLE: u32 = 30;
+const KEEPALIVE_INTERVAL: u32 = 5;
+const KEEPALIVE_COUNT: u32 = 3;
+const USER_TIMEOUT: u32 = 10_000;
+
 /// What a session must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionKind {
@@ -159,16 +167,21 @@ fn patience(given: &Given) -> Result<Duration, FieldError> {
 }
 
 fn keepalive(given: &Given) -> Result<Keepalive, FieldError> {
-    let positive = |key| -> Result<Option<u32>, FieldError> {
-        Ok(given.number::<i32>(key)?.and_then(|value| u32::try_from(value).ok()).filter(|&value| value > 0))
+    // Zero and less leave it to the system, as with libpq.
+    let positive = |key, missing| -> Result<Option<u32>, FieldError> {
+        Ok(match given.number::<i32>(key)? {
+            None => Some(missing),
+            Some(value) => u32::try_from(value).ok().filter(|&value| value > 0),
+        })
     };
-    let seconds = |key| Ok(positive(key)?.map(|seconds| Duration::from_secs(seconds.into())));
+    let seconds = |key, missing| Ok(positive(key, missing)?.map(|seconds| Duration::from_secs(seconds.into())));
+    let user_timeout = positive("tcp_user_timeout", USER_TIMEOUT)?;
     Ok(Keepalive {
         on: given.number::<i32>("keepalives")?.unwrap_or(1) != 0,
-        idle: seconds("keepalives_idle")?,
-        interval: seconds("keepalives_interval")?,
-        count: positive("keepalives_count")?,
-        user_timeout: positive("tcp_user_timeout")?.map(|millis| Duration::from_millis(millis.into())),
+        idle: seconds("keepalives_idle", KEEPALIVE_IDLE)?,
+        interval: seconds("keepalives_interval", KEEPALIVE_INTERVAL)?,
+        count: positive("keepalives_count", KEEPALIVE_COUNT)?,
+        user_timeout: user_timeout.map(|millis| Duration::from_millis(millis.into())),
     })
 }
 

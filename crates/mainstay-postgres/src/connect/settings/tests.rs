@@ -87,7 +87,7 @@ fn limits_are_read_as_libpq_reads_them() {
     assert_eq!((patience("connect_timeout=0"), patience("connect_timeout=-1")), (120, 120));
     let keepalive =
         read("keepalives=0 keepalives_idle=5 keepalives_count=3 tcp_user_timeout=1500", &[]).expect("read").keepalive;
-    assert!(!keepalive.on && keepalive.count == Some(3) && keepalive.interval.is_none());
+    assert!(!keepalive.on && keepalive.count == Some(3) && keepalive.interval == Some(Duration::from_secs(5)));
     assert_eq!(
         (keepalive.idle, keepalive.user_timeout),
         (Some(Duration::from_secs(5)), Some(Duration::from_millis(1500)))
@@ -123,4 +123,18 @@ fn what_leaves_the_machine_is_told_from_what_does_not() {
     assert!(!remote("host=localhost") && !remote("host=127.0.0.1") && !remote("host=::1") && !remote("host=/tmp"));
     assert!(remote("host=db.example") && remote("host=10.0.0.1") && remote("host=localhost hostaddr=10.0.0.1"));
     assert!(!remote("host=db.example hostaddr=127.0.0.1"));
+}
+
+#[test]
+fn a_dead_line_is_noticed_within_a_minute_unless_the_address_says_otherwise() {
+    let seconds = |n| Some(Duration::from_secs(n));
+    let said = read("", &[]).expect("read").keepalive;
+    assert!(said.on);
+    assert_eq!(
+        (said.idle, said.interval, said.count, said.user_timeout),
+        (seconds(30), seconds(5), Some(3), seconds(10))
+    );
+    let left = "keepalives_idle=0 keepalives_interval=0 keepalives_count=0 tcp_user_timeout=0";
+    let left = read(left, &[]).expect("read").keepalive;
+    assert_eq!((left.idle, left.interval, left.count, left.user_timeout), (None, None, None, None));
 }
