@@ -8,7 +8,7 @@ use crate::connect::Secret;
 /// Schema of an installation that names none, as in the other SDKs.
 const SCHEMA: &str = "dbos";
 
-/// Connections of a process that says nothing: two recorder lanes, a tick, a probe and claims of several queues.
+/// Connections of a process that says nothing: the recorder's lane, a tick, a probe and claims of several queues.
 const POOL: u32 = 10;
 
 /// Largest payload that is stored: 16 MiB, far under the server's 1 GiB, so that one row never fills a claim's memory.
@@ -123,14 +123,19 @@ impl Config {
         self
     }
 
-    /// Most bytes of one payload; 16 MiB unless said.
+    /// Most bytes of one payload that this store takes; 16 MiB unless said.
+    ///
+    /// An engine has a cap of its own, `Builder::max_payload`, 16 MiB too: for larger payloads both are to be raised.
     #[must_use]
     pub fn payload_bytes(mut self, most: u64) -> Self {
         self.payload_bytes = most;
         self
     }
 
-    /// Longest a call waits for its answer; 30 s unless said. Its connection is dropped then.
+    /// Longest a call waits for its answer; 30 s unless said, and zero is refused when the store is opened. Its connection is
+    /// dropped then, and so are those that have not answered since.
+    ///
+    /// An engine waits 30 s for a call, whatever is said here: a longer limit only lets the call end after it was given up.
     #[must_use]
     pub fn call_timeout(mut self, limit: Duration) -> Self {
         self.call_timeout = limit;

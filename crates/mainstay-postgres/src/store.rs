@@ -161,6 +161,9 @@ fn settled<T>(op: &'static str, ended: std::result::Result<Result<T>, TaskError>
 impl Inner {
     async fn open(env: Env, tasks: Tasks, config: Config, clock: StoreClock) -> Result<Self> {
         let schema = Schema::new("schema", config.schema_name()).map_err(|field| StoreError::field_error(OP, field))?;
+        if config.call_limit().is_zero() {
+            return Err(StoreError::invalid(OP, "call_timeout", "is zero, by which no call would be answered in time"));
+        }
         let connector = Connector::new(&config, &env)?;
         let connected = connector.connect_or_create().await?;
         let driver = drive(&tasks, connected.messages, |_| {});
