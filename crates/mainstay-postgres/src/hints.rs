@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ use crate::pool::drive;
 const PAYLOAD: usize = 7_900;
 /// Longer names are not sent; the hint says [`Wakeup::All`] instead.
 const NAME: usize = 64;
-/// Most hints that wait for the next notification; beyond it they say [`Wakeup::All`].
+/// Most hints that wait for the next notification, and notifications that wait to be passed on; beyond it they say
+/// [`Wakeup::All`].
 const MOST: usize = 512;
 /// Pause between two notifications: each is a transaction of the server under a lock of the whole database.
 const GAP: Duration = Duration::from_millis(2);
@@ -68,10 +70,35 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// Ends when work may wait for one of them.
+    async fn urgent(&self) {
+        while !self.is_urgent() {
+            self.more.notified().await;
+        }
+    }
+
     /// Whether work may wait for one of them.
     fn is_urgent(&self) -> bool {
         let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
         hints.iter().any(|hint| !matches!(hint, Wakeup::Workflow(_)))
+    }
+}
+
+/// The end of a line that hears.
+struct Hears {
+    hears: mpsc::Receiver<String>,
+    /// Whether more came than could wait.
+    lost: Arc<AtomicBool>,
+}
+
+impl Hears {
+    /// The next notification; none when the line has ended. What was lost since is told of.
+    async fn next(&mut self, wakeups: &Wakeups) -> Option<String> {
+        let payload = self.hears.recv().await;
+        if self.lost.swap(false, Ordering::Relaxed) {
+            wakeups.publish(Wakeup::All);
+        }
+        payload
     }
 }
 
@@ -128,8 +155,9 @@ impl Line {
         let mut pause = FIRST_PAUSE;
         let mut first = true;
         loop {
-            let (heard, mut hears) = mpsc::unbounded_channel();
-            match self.open(heard).await {
+            let (heard, hears) = mpsc::channel(MOST);
+            let mut hears = Hears { hears, lost: Arc::default() };
+            match self.open(heard, hears.lost.clone()).await {
                 Ok((client, driver)) => {
                     pause = FIRST_PAUSE;
                     if !std::mem::take(&mut first) {
@@ -148,12 +176,9 @@ impl Line {
         }
     }
 
-    async fn open(&self, heard: mpsc::UnboundedSender<String>) -> Result<(Client, Task<()>), Fault> {
+    async fn open(&self, heard: mpsc::Sender<String>, lost: Arc<AtomicBool>) -> Result<(Client, Task<()>), Fault> {
         let connected = self.connector.connect().await.map_err(Fault::Given)?;
-        let driver = drive(&self.tasks, connected.messages, move |payload| {
-            // An error means that the line has been given up.
-            let _ = heard.send(payload.to_owned());
-        });
+        let driver = drive(&self.tasks, connected.messages, hearing(heard, lost));
         if !self.deaf {
             // What a hint speaks of is safe already: losing the hint itself with the server loses nothing.
             let listen = format!("SET synchronous_commit = off; LISTEN {}", quote(&self.channel));
@@ -165,19 +190,19 @@ impl Line {
     async fn serve(
         &self,
         client: &Client,
-        hears: &mut mpsc::UnboundedReceiver<String>,
+        hears: &mut Hears,
         wakeups: &Wakeups,
         waiting: &Waiting,
     ) -> Result<(), Fault> {
         if !self.deaf {
             self.send(client, &[]).await?;
-            if self.env.timeout(SELF_TEST, hears.recv()).await.is_err() {
+            if self.env.timeout(SELF_TEST, hears.next(wakeups)).await.is_err() {
                 tracing::warn!("notifications do not arrive, so changes by other processes are found by polling");
             }
         }
         loop {
             let next = {
-                let (more, payload) = (Box::pin(waiting.more.notified()), Box::pin(hears.recv()));
+                let (more, payload) = (Box::pin(waiting.more.notified()), Box::pin(hears.next(wakeups)));
                 match self.env.timeout(QUIET, select(more, payload)).await {
                     Ok(Either::Left(_)) => Next::Send,
                     Ok(Either::Right((payload, _))) => Next::Heard(payload),
@@ -190,9 +215,8 @@ impl Line {
                 Next::Heard(None) => return Ok(()),
                 Next::Quiet => self.answered(client.check_connection()).await?,
                 Next::Send => {
-                    if !waiting.is_urgent() {
-                        self.env.sleep(CALM).await;
-                    }
+                    // Over at once by one that work waits for.
+                    let _ = self.env.timeout(CALM, waiting.urgent()).await;
                     let taken = std::mem::take(&mut *waiting.hints.lock().unwrap_or_else(PoisonError::into_inner));
                     if !taken.is_empty() {
                         self.send(client, &payloads(&taken)).await?;
@@ -237,6 +261,16 @@ impl Line {
     }
 }
 
+/// Takes what a line hears. Whoever may connect may send, as much as he will.
+fn hearing(heard: mpsc::Sender<String>, lost: Arc<AtomicBool>) -> impl Fn(&str) + Send + 'static {
+    move |payload| {
+        // On a line that has been given up it says nothing.
+        if heard.try_send(payload.to_owned()).is_err() {
+            lost.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The hints as texts that fit into notifications.
 fn payloads(hints: &BTreeSet<Wakeup>) -> Vec<String> {
     let all = || vec![serde_json::json!([Wakeup::All]).to_string()];
@@ -270,26 +304,4 @@ fn is_long(hint: &Wakeup) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn queue(name: &str) -> Wakeup {
-        Wakeup::Queue(name.into())
-    }
-
-    #[test]
-    fn hints_fit_into_notifications_and_come_out_as_they_went_in() {
-        let hints: BTreeSet<Wakeup> = (0..500).map(|n| queue(&format!("{n:060}"))).collect();
-        let texts = payloads(&hints);
-        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= PAYLOAD + 2), "{}", texts.len());
-        let read: BTreeSet<Wakeup> =
-            texts.iter().flat_map(|text| serde_json::from_str::<Vec<Wakeup>>(text).expect("hints")).collect();
-        assert_eq!(read, hints);
-    }
-
-    #[test]
-    fn a_long_name_is_not_sent() {
-        let hints = BTreeSet::from([queue("short"), queue(&"x".repeat(65))]);
-        assert_eq!(payloads(&hints), [r#"["All"]"#]);
-    }
-}
+mod tests;
