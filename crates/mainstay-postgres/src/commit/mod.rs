@@ -17,7 +17,9 @@ use async_trait::async_trait;
 use mainstay_store::{
     Committed, ErrorKind, QueueName, Result, Store, StoreError, Timestamp, Unit, UnitReply, Wakeup, WriteStore,
 };
+use tokio_postgres::error::SqlState;
 
+use crate::error::Failure;
 use crate::fault::Fault;
 use crate::session::Session;
 use crate::store::Postgres;
@@ -25,8 +27,8 @@ use groups::Group;
 
 const OP: &str = "commit";
 
-/// Most times that a transaction is begun anew because a row that it lost to has vanished, or a family has grown: each
-/// time another process has moved in between.
+/// Most times that a transaction is begun anew because a row that it lost to has vanished, a constraint met one that another
+/// wrote, or a family has grown: each time another process has moved in between.
 const MOST_TRIES: u32 = 8;
 
 /// What became of a unit, before it is known to be of which method.
@@ -156,10 +158,9 @@ impl Progress {
             self.tries += 1;
             return Ok(());
         }
-        // A trigger may swallow a row as well, and then no try helps.
+        // A trigger may swallow a row as well, or a constraint of others refuse it, and then no try helps.
         let is_lost = is_overtaken(&fault);
-        let fault =
-            if is_lost { Fault::Store(ErrorKind::Contended, "rows kept coming and going".into()) } else { fault };
+        let fault = if is_lost { lasting(&fault) } else { fault };
         // What cannot be read of a batch is found after its commit, and is then told of its unit alone.
         let alone = matches!(self.waiting.front(), Some(Group::Alone(_)));
         if !(is_lost || is_of_a_unit(&fault) || alone && matches!(fault, Fault::Unreadable(_))) {
@@ -186,22 +187,35 @@ impl Progress {
 
 /// Whether another process has moved between two looks, and another try may see what it did.
 fn is_overtaken(fault: &Fault) -> bool {
-    fault.postgres().and_then(tokio_postgres::Error::code).is_some_and(|code| code.code() == OVERTAKEN)
+    let overtaken = |code: &SqlState| code.code() == OVERTAKEN || is_clash(code);
+    fault.postgres().and_then(tokio_postgres::Error::code).is_some_and(overtaken)
         || matches!(fault, Fault::Store(ErrorKind::Contended, _))
+}
+
+/// Whether a row went, or came, that a constraint asks for: by another process, or for as long as the unit is what it is.
+fn is_clash(code: &SqlState) -> bool {
+    matches!(code.code(), "23503" | "23505")
+}
+
+/// The failure of a unit that each try met again. A constraint that lasts is one that was added to the shared tables: what it
+/// refuses is the unit's to change, as a value that no column takes.
+fn lasting(fault: &Fault) -> Fault {
+    match fault.postgres().filter(|error| error.code().is_some_and(is_clash)) {
+        Some(error) => {
+            Fault::Store(ErrorKind::Invalid, format!("a constraint of the database refuses it: {}", Failure::of(error)))
+        }
+        None => Fault::Store(ErrorKind::Contended, "rows kept coming and going".into()),
+    }
 }
 
 /// Division by zero: how the judge of submits says so.
 const OVERTAKEN: &str = "22012";
 
 /// Whether a failure is that of a value that some unit holds, and would come back with it: class 22 (data), 54 (a limit of
-/// the server) or 23 (a constraint), but for what others may have written meanwhile.
+/// the server) or 23 (a constraint).
 fn is_of_a_unit(fault: &Fault) -> bool {
-    let code = fault.postgres().and_then(tokio_postgres::Error::code).map(tokio_postgres::error::SqlState::code);
-    code.is_some_and(|code| match code.get(..2) {
-        Some("22" | "54") => true,
-        Some("23") => !matches!(code, "23503" | "23505"),
-        _ => false,
-    })
+    let code = fault.postgres().and_then(tokio_postgres::Error::code);
+    code.is_some_and(|code| matches!(code.code().get(..2), Some("22" | "23" | "54")))
 }
 
 /// A place as it is sent.

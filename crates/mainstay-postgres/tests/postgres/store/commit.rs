@@ -197,6 +197,45 @@ fn a_unit_that_no_server_takes_fails_alone_and_the_others_of_its_batch_are_done(
     });
 }
 
+/// Commits, and says of which kind the failure of each unit is.
+async fn kinds(store: &Postgres, units: &[Unit]) -> Vec<Option<ErrorKind>> {
+    let answers = store.commit(units).await.expect("the others are committed").units;
+    answers.into_iter().map(|answer| answer.err().map(|error| error.kind())).collect()
+}
+
+#[test]
+fn what_an_index_or_a_key_of_the_user_refuses_fails_alone() {
+    with_store(|store, database| async move {
+        database.client().run(
+            "CREATE UNIQUE INDEX theirs ON dbos.operation_outputs (function_name);
+            CREATE TABLE dbos.tenants (name text PRIMARY KEY);
+            INSERT INTO dbos.tenants VALUES ('known');
+            ALTER TABLE dbos.workflow_status ADD FOREIGN KEY (class_name) REFERENCES dbos.tenants",
+        );
+        let fence = start(&store, direct("w", "t")).await;
+        let named = |at: i32, name: &str| StepRow::new(at, name, StepOutput::Value("1".into()));
+        store.unit(Unit::by(&fence).step(named(0, "paid"))).await.expect("recorded");
+        let other = start(&store, direct("v", "u")).await;
+        let units = [
+            Unit::new().effect(job("a", "a").class("known")),
+            Unit::by(&other).step(named(0, "paid")),
+            Unit::by(&fence).step(named(1, "sent")),
+            Unit::new().effect(job("stray", "b").class("nobody")),
+            // A transaction of its own.
+            Unit::by(&fence).step(named(2, "paid")).effect(Effect::Attributes { id: "w".into(), json: None }),
+            Unit::new().effect(job("c", "c")),
+        ];
+        let refused = Some(ErrorKind::Invalid);
+        assert_eq!(kinds(&store, &units).await, [None, refused, None, refused, refused, None]);
+        let error = store.unit(Unit::by(&other).step(named(0, "paid"))).await.expect_err("a clash");
+        let why = std::error::Error::source(&error).expect("a reason").to_string();
+        assert!(why.contains("23505") && why.contains("theirs") && !why.contains("paid"), "{why}");
+        let rows = "SELECT string_agg(workflow_uuid, ' ' ORDER BY workflow_uuid) FROM dbos.workflow_status";
+        assert_eq!(database.client().value(rows), "a c v w");
+        assert_eq!(store.settle(&other, success()).await.expect("settled"), UnitReply::done(), "the lane goes on");
+    });
+}
+
 #[test]
 fn case_o25_what_is_too_long_is_named_before_anything_is_sent() {
     with_store(|store, database| async move {
