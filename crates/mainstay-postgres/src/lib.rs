@@ -1,7 +1,8 @@
 //! The PostgreSQL store of mainstay, on the system-database schema that the DBOS SDKs share.
 //!
 //! [`Postgres`] implements the required traits of `mainstay-store` and passes `mainstay-conformance`. A batch of units is one
-//! transaction and one trip, a claim one statement; what each costs is in `docs/decisions/0003`. Times are the server's.
+//! transaction and one trip; a claim is one statement, and two trips under the lock of a queue with a fleet limit. What each
+//! costs is in `docs/decisions/0003`, how it is built in 0010. Times are the server's.
 //!
 //! ```no_run
 //! use mainstay_postgres::{Config, Postgres};

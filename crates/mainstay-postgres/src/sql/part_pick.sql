@@ -1,6 +1,6 @@
 -- Picks rows of a queue in order and locks them, passing over what a peer holds.
 --   $17 hole_priority  $18 hole_to  $19 hole_latest
--- A hole is the front of one priority, created before `hole_to`, known to hold nothing for this claimer (claim_hole):
+-- A hole is the front of one priority, created before `hole_to`, known to hold nothing for this claimer (claim_front):
 -- the scan takes the priorities before it, then goes on behind it. It counts only while `latest` is what it was. Only a
 -- lower bound is a row comparison: as an upper one it does not end an index scan inside the first column.
 -- `moved` are rows that ran and came back after the snapshot was taken: it does not show what they recorded meanwhile.
