@@ -173,14 +173,15 @@ impl Inner {
             (true, false) => Mode::Verify,
             (false, hold_at_108) => Mode::Migrate { hold_at_108 },
         };
-        let watched = Watched::begin(&connector, &client, config.call_limit()).await?;
-        let layout = {
+        let layout = async {
+            let watched = Watched::begin(&connector, &client, config.call_limit()).await?;
             let prepared = Box::pin(schema::prepare(&mut client, &schema, mode, &env));
             match select(prepared, Box::pin(watched.lost(&connector))).await {
                 Either::Left((layout, _)) => layout,
                 Either::Right((lost, _)) => Err(lost),
             }
-        };
+        }
+        .await;
         drop(client);
         driver.abort();
         let texts = Arc::new(Texts::new(schema.clone(), layout?, config.payloads() == PayloadLayout::Split));
