@@ -21,8 +21,11 @@ use crate::shared::Shared;
 use crate::start::{PATIENCE, Start};
 use crate::workflow::Workflow;
 
-/// How long a shutdown waits, after its limit, for bodies that were dropped and writes that are out.
+/// How long a shutdown waits for each: writes that are out, bodies that were dropped, its own tasks.
 const GRACE: Duration = Duration::from_millis(500);
+/// How far a shutdown goes beyond its limit: what was dropped is to be given back, and the lease ended, so that others need
+/// not wait until it expires.
+const BEYOND: Duration = Duration::from_secs(2);
 
 /// A running engine: it runs what is started and enqueued for its application. A cheap clone.
 ///
@@ -295,8 +298,8 @@ impl Engine {
     /// Takes no more work, waits up to `limit` for what runs, and drops the rest, which stays as it was recorded and is
     /// continued by another process or the next launch.
     ///
-    /// Returns a few seconds after the limit even when the store hangs or a body blocks. A second call waits for the end of the
-    /// first; dropping the future does not take the shutdown back. Errors: `Refused` in a body.
+    /// Returns within two seconds of the limit even when the store hangs or a body blocks: after it what was dropped is given
+    /// back to its queues. A second call waits for the end of the first; dropping the future does not take the shutdown back. Errors: `Refused` in a body.
     ///
     /// ```
     /// # use mainstay::prelude::*;
@@ -335,19 +338,22 @@ impl Engine {
     }
 
     async fn stop(&self, limit: Duration) {
+        let env = &self.shared.env;
+        let over = env.deadline(limit);
+        let (end, last) = (over + BEYOND, over + (BEYOND - GRACE));
         if let Some(dispatch) = self.shared.dispatch() {
             dispatch.shutdown(limit).await;
         }
-        let env = &self.shared.env;
-        let _ = env.timeout(GRACE, self.shared.recorder.flushed()).await;
+        // A store that has not ended the lease in its time answers no write either: what is left of it is the bodies'.
+        let _ = env.timeout_at(last.min(env.deadline(GRACE)), self.shared.recorder.flushed()).await;
         self.shared.recorder.stop();
         self.shared.hub.close();
         self.shared.bodies.close();
         self.shared.bodies.abort_all();
-        self.shared.bodies.drain(env.deadline(GRACE)).await;
+        self.shared.bodies.drain(end.min(env.deadline(GRACE))).await;
         self.tasks.close();
         self.tasks.abort_all();
-        self.tasks.drain(env.deadline(GRACE)).await;
+        self.tasks.drain(end.min(env.deadline(GRACE))).await;
     }
 }
 

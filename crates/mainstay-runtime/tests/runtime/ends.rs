@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use mainstay_env::Env;
 use mainstay_memory::Memory;
-use mainstay_runtime::{Ctx, Engine, ErrorKind, Invocation, Status};
+use mainstay_runtime::{Ctx, Engine, ErrorKind, Invocation, Queue, Status};
+use mainstay_store::wrap::{Fault, FaultPlan, Method, Rates, WithFaults};
 use mainstay_store::{Store, StoreClock};
 
 use crate::support::{Log, World};
@@ -176,4 +177,36 @@ fn a_shutdown_is_over_when_its_process_was_ended_first() {
     let env = world.env("watch");
     let over = world.run(env.timeout(Duration::from_secs(60), engine.shutdown(Duration::from_secs(1))));
     over.expect("nobody is left to stop").expect("shut down");
+}
+
+#[test]
+fn a_shutdown_leaves_time_to_bodies_that_block_when_the_store_hangs() {
+    let world = World::new(7);
+    // All hangs but claims, so that one brings a row too late, which is to be given back.
+    let late = Duration::from_secs(2);
+    let plan = FaultPlan::new(1).everywhere(Rates { hang: 1.0, ..Rates::default() }).delay(late, late);
+    let plan = plan.on(Method::QueueClaim, Rates { delay: 1.0, ..Rates::default() });
+    let (store, faults) = WithFaults::new(Arc::new(world.memory.attach(world.env("web"))), plan);
+    faults.stop();
+    let nap = |ctx: Ctx| async move {
+        ctx.sleep(Duration::from_secs(5)).await?;
+        ctx.step("late", || async { Ok(()) }).await
+    };
+    let builder = Engine::builder(store).app("shop").executor("web").queue(Queue::new("q")).function("nap", nap);
+    let engine = world.launch(builder);
+    let other = world.launch(world.builder("other"));
+    world.run(async { engine.start(Invocation::named("nap")).id("w").await }).expect("started");
+    world.pass(Duration::from_secs(4));
+    faults.start();
+    world.pass(Duration::from_secs(2));
+    world.run(async { other.start(Invocation::named("nap")).id("row").queue("q").await }).expect("enqueued");
+    world.pass(Duration::from_millis(100));
+    let limit = Duration::from_secs(3);
+    let clock = world.env("watch");
+    let began = clock.monotonic();
+    world.run(engine.shutdown(limit)).expect("shut down");
+    let took = clock.monotonic().since(began);
+    // A row that is not given back, a lease that is not ended, a write that is not answered.
+    assert!(faults.count(Method::Commit, Fault::Hang) >= 2, "{faults:?}");
+    assert!(took >= limit && took <= limit + Duration::from_millis(1_600), "{took:?}");
 }
