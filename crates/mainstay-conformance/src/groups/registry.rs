@@ -180,6 +180,9 @@ async fn incoherent_limits_are_invalid(d: &Desk) {
         ("worker_concurrency", Limits { worker_concurrency: Some(3), ..limited(2) }),
         ("rate.starts", Limits { rate: rate(0, 1_000), ..none }),
         ("rate.period", Limits { rate: rate(1, 0), ..none }),
+        ("concurrency", limited(1 << 31)),
+        ("rate.starts", Limits { rate: rate(1 << 31, 1), ..none }),
+        ("rate.period", Limits { rate: Some(Rate { starts: 1, period: Duration::MAX }), ..none }),
         ("rate.period", Limits { rate: Some(Rate { starts: 1, period: Duration::from_micros(999) }), ..none }),
     ];
     let before = stored(d, Q).await;

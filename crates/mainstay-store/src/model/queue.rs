@@ -61,6 +61,9 @@ impl Limits {
     pub fn check(&self) -> Result<(), FieldError> {
         let least = |field: &str, limit: Option<u32>| match limit {
             Some(0) => Err(FieldError::new(field, "must be at least 1")),
+            Some(limit) if i32::try_from(limit).is_err() => {
+                Err(FieldError::new(field, format!("is {limit}, at most {} is allowed", i32::MAX)))
+            }
             _ => Ok(()),
         };
         let under = |field: &str, limit: Option<u32>, cap: Option<u32>, of: &str| match (limit, cap) {
@@ -70,11 +73,9 @@ impl Limits {
             _ => Ok(()),
         };
         let rate = |field: &str, rate: Option<Rate>| match rate {
-            Some(Rate { starts: 0, .. }) => Err(FieldError::new(format!("{field}.starts"), "must be at least 1")),
-            Some(rate) if rate.period.as_millis() == 0 => {
-                Err(FieldError::new(format!("{field}.period"), "must be at least a millisecond"))
-            }
-            _ => Ok(()),
+            Some(rate) => least(&format!("{field}.starts"), Some(rate.starts))
+                .and_then(|()| bounded(&format!("{field}.period"), rate.period)),
+            None => Ok(()),
         };
         least("concurrency", self.concurrency)?;
         least("worker_concurrency", self.worker_concurrency)?;
@@ -254,11 +255,22 @@ impl Queue {
             return Err(FieldError::new("name", "is reserved"));
         }
         self.stored.check()?;
-        if self.polling.as_millis() == 0 {
-            return Err(FieldError::new("polling", "must be at least a millisecond"));
-        }
-        Ok(())
+        bounded("polling", self.polling)
     }
+}
+
+/// Longest rate window and polling interval: a year. What no clock of a database can add to a time must not be stored, and
+/// nobody waits longer.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+fn bounded(field: &str, time: Duration) -> Result<(), FieldError> {
+    if time.as_millis() == 0 {
+        return Err(FieldError::new(field, "must be at least a millisecond"));
+    }
+    if time > LONGEST {
+        return Err(FieldError::new(field, "must be at most a year"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -282,6 +294,10 @@ mod tests {
             ("worker_concurrency", Limits { concurrency: Some(1), worker_concurrency: Some(2), ..none }),
             ("rate.starts", Limits { rate: rate(0, 1), ..none }),
             ("rate.period", Limits { rate: rate(1, 0), ..none }),
+            ("concurrency", Limits { concurrency: Some(1 << 31), ..none }),
+            ("worker_concurrency", Limits { worker_concurrency: Some(u32::MAX), ..none }),
+            ("rate.starts", Limits { rate: rate(1 << 31, 1), ..none }),
+            ("rate.period", Limits { rate: Some(Rate { starts: 1, period: Duration::MAX }), ..none }),
             ("partition_concurrency", Limits { partition_concurrency: Some(0), ..none }),
             ("partition_concurrency", Limits { concurrency: Some(1), partition_concurrency: Some(2), ..none }),
             ("partition_worker_concurrency", Limits { partition_worker_concurrency: Some(0), ..none }),
