@@ -15,7 +15,8 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Checks a name: 1 to 63 bytes without NUL, and none of the server's own.
+    /// Checks a name: 1 to 63 bytes without control characters, and none of the server's own. A line break would end a
+    /// comment that the name stands in.
     pub(crate) fn new(field: &str, name: &str) -> Result<Self, FieldError> {
         let refuse = |detail: String| Err(FieldError::new(field, detail));
         if name.is_empty() {
@@ -23,6 +24,9 @@ impl Schema {
         }
         if name.contains('\0') {
             return refuse("contains a NUL character".into());
+        }
+        if let Some(control) = name.chars().find(|char| char.is_control()) {
+            return refuse(format!("contains the control character {control:?}"));
         }
         if name.len() > MOST {
             return refuse(format!("has {} bytes, at most {MOST} are allowed", name.len()));
@@ -81,6 +85,9 @@ mod tests {
         for (name, rule) in [
             ("", "empty"),
             ("a\0", "NUL"),
+            ("\n;DROP TABLE public.victim;--", "control character '\\n'"),
+            ("a\r", "control character"),
+            ("a\u{85}", "control character"),
             ("pg_x", "server"),
             ("information_schema", "server"),
             (&"x".repeat(64), "64 bytes"),

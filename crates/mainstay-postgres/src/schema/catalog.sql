@@ -1,5 +1,5 @@
 -- What a schema holds, one fact a line, in an order and a spelling of its own: text and varchar are one family, defaults
--- are told by their meaning, keys by their columns, predicates as the server prints them. @schema@ is the name as a literal.
+-- are told by their meaning, keys by their columns, predicates as the server prints them.
 WITH space AS (
     SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = @schema@
 ), relations AS (
