@@ -234,9 +234,11 @@ impl Builder {
         self
     }
 
-    /// Refuses integers that JavaScript would round, beyond 2^53 - 1: a step or workflow that gives one has failed, and a
-    /// start with one is refused. Without it integers are written exactly, those of 128 bits too; other languages, and types
-    /// of no certain width such as `serde_json::Value`, read those beyond 64 bits as floats.
+    /// Refuses integers that JavaScript would round, beyond 2^53 - 1: a step or workflow that gives one has failed
+    /// ([`BadOutput`](crate::ErrorKind::BadOutput)), also when it is in the code or the data of its error; a start with one in
+    /// its arguments or attributes is refused. What another program wrote is read, and recorded by a wait, as it is.
+    /// Without it integers are written exactly, those of 128 bits too; other languages, and types of no certain width such
+    /// as `serde_json::Value`, read those beyond 64 bits as floats.
     ///
     /// ```
     /// # use mainstay::prelude::*;

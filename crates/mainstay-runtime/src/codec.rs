@@ -84,6 +84,12 @@ pub(crate) fn encode_data<T: Serialize + ?Sized>(value: &T) -> Result<Value, Enc
     walk.finish(serde_json::to_value(Item::root(value, &walk, DATA_DEPTH)))
 }
 
+/// Refuses the data or the code of an error when JavaScript would not read all its integers exactly.
+pub(crate) fn check_portable_data(value: &Value) -> Result<(), EncodeError> {
+    let walk = Walk::new(Strictness::Portable);
+    walk.finish(serde_json::to_value(Item::root(value, &walk, DATA_DEPTH))).map(drop)
+}
+
 /// Refuses what is encoded already, such as an envelope, when JavaScript would not read all its integers exactly.
 pub(crate) fn check_portable(payload: &Payload) -> Result<(), EncodeError> {
     fragment::check(payload.as_str(), 0, Strictness::Portable).map_err(EncodeError)

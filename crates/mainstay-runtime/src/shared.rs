@@ -177,7 +177,11 @@ impl Shared {
 
     /// The stored form of an error in portable JSON.
     pub(crate) fn record(&self, error: &Error) -> Payload {
-        error.record(&self.errors)
+        let unportable = match self.strictness {
+            Strictness::Exact => None,
+            Strictness::Portable => error.unportable(&self.errors),
+        };
+        unportable.as_ref().unwrap_or(error).record(&self.errors)
     }
 
     /// Whether a step may have this name.

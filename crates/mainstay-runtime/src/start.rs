@@ -146,8 +146,14 @@ impl Request {
         {
             return refuse(&format!("arguments: {error}"));
         }
-        if let Some(Err(error)) = &self.attributes {
-            return refuse(&format!("attributes: {error}"));
+        match &self.attributes {
+            Some(Err(error)) => return refuse(&format!("attributes: {error}")),
+            Some(Ok(attributes)) if shared.strictness == Strictness::Portable => {
+                if let Err(error) = codec::check_portable(attributes) {
+                    return refuse(&format!("attributes: {error}"));
+                }
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Error, ErrorKind, data_of, engine, foreign};
+use crate::codec;
 
 /// Most bytes of a recorded message, and of recorded data: an error is read by people and in listings, and one that
 /// carries a whole document must not make its row unwritable.
@@ -71,6 +72,20 @@ impl Error {
             form["earlier"] = json!(self.earlier());
         }
         Payload::from(form.to_string())
+    }
+
+    /// The error that is stored in place of this one when JavaScript would round an integer of its code or its data: as a
+    /// result that cannot be written, it names what it stands for.
+    pub(crate) fn unportable(&self, types: &ErrorTypes) -> Option<Self> {
+        let captured = if self.data().is_none() { types.capture(self) } else { None };
+        let parts = [("code", self.code()), ("data", self.data().or(captured.as_ref()))];
+        let refused = |(part, value): (_, Option<&Value>)| Some((part, codec::check_portable_data(value?).err()?));
+        let (part, reason) = parts.into_iter().find_map(refused)?;
+        let own = line(self.name(), self.message());
+        let mut this =
+            Self::bad_output(format!("the {part} of an error cannot be stored: {reason} (the error: {own})"));
+        this.inner().earlier.clone_from(&self.0.earlier);
+        Some(this)
     }
 
     /// Reads a stored error, whoever wrote it; what is no error object becomes the message.

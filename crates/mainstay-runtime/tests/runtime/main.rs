@@ -23,6 +23,7 @@ mod retries;
 mod starting;
 mod starts_again;
 mod steps;
+mod strict;
 mod support;
 mod tools;
 mod waits;
