@@ -163,6 +163,16 @@ pub(crate) fn standing(row: &Row) -> Result<Standing, Fault> {
     })
 }
 
+/// Whether a row has ended without the payload that its end should have, by the same columns.
+pub(crate) fn is_lacking(row: &Row) -> Result<bool, Fault> {
+    let column = match get::<Option<&str>>(row, "status")? {
+        Some("SUCCESS") => "output",
+        Some("ERROR" | "MAX_RECOVERY_ATTEMPTS_EXCEEDED") => "error",
+        _ => return Ok(false),
+    };
+    Ok(get::<Option<&str>>(row, column)?.is_none())
+}
+
 /// A recorded step, by the columns of `operation_outputs`.
 pub(crate) fn step(row: &Row) -> Result<RecordedStep, Fault> {
     Ok(recorded((

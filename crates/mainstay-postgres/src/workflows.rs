@@ -34,7 +34,7 @@ impl WorkflowStore for Postgres {
         let op = "workflow_standing";
         let (standings, lacking) = self.standings(op, ids).await?;
         // A result that is not there may be in a table that has come since the last look.
-        if lacking && self.has_been_split(op).await? {
+        if lacking && self.is_split(op).await? {
             return Ok(self.standings(op, ids).await?.0);
         }
         Ok(standings)
@@ -74,9 +74,9 @@ impl WorkflowStore for Postgres {
 
     async fn workflow_input(&self, id: &WorkflowId) -> Result<Option<Payload>> {
         let op = "workflow_input";
-        let input = self.input(op, id).await?;
-        if input == Some(None) && self.has_been_split(op).await? {
-            return self.input(op, id).await?.ok_or_else(|| StoreError::new(ErrorKind::NotFound, op));
+        let (mut input, lacking) = self.input(op, id).await?;
+        if lacking && self.is_split(op).await? {
+            input = self.input(op, id).await?.0;
         }
         input.ok_or_else(|| StoreError::new(ErrorKind::NotFound, op))
     }
@@ -95,41 +95,44 @@ impl WorkflowStore for Postgres {
 }
 
 impl Postgres {
-    /// Where workflows stand, and whether any has ended without the payload that its end should have.
-    async fn standings(&self, op: &'static str, ids: &[WorkflowId]) -> Result<(Vec<Standing>, bool)> {
+    /// Where workflows stand, and whether any has ended without the payload that its end should have, read by a statement that
+    /// looks for it in the row alone.
+    pub(crate) async fn standings(&self, op: &'static str, ids: &[WorkflowId]) -> Result<(Vec<Standing>, bool)> {
         let ids = texts(ids);
         self.call(op, move |session: &mut Session| {
             let ids = ids.clone();
             Box::pin(async move {
                 let found = session.one(&STANDING, &[&*ids]).await?;
-                let lacking = found.iter().map(is_lacking).collect::<std::result::Result<Vec<bool>, Fault>>()?;
+                let lacking = found.iter().map(row::is_lacking).collect::<std::result::Result<Vec<bool>, Fault>>()?;
                 let standing = |found| if is_there(found)? { row::standing(found) } else { Ok(Standing::Gone) };
                 let standings: std::result::Result<_, Fault> = found.iter().map(standing).collect();
-                Ok((standings?, lacking.contains(&true)))
+                Ok((standings?, lacking.contains(&true) && !session.texts().layout.split))
             })
         })
         .await
     }
 
-    /// The input of a workflow that is there.
-    async fn input(&self, op: &'static str, id: &WorkflowId) -> Result<Option<Option<Payload>>> {
+    /// The input of a workflow that is there, and whether it has none in its row, where alone the statement looks for it.
+    async fn input(&self, op: &'static str, id: &WorkflowId) -> Result<(Option<Option<Payload>>, bool)> {
         let id = id.clone();
         self.call(op, move |session: &mut Session| {
             let id = id.clone();
             Box::pin(async move {
                 let found = session.one(&INPUT, &[&id.as_str()]).await?;
-                found.first().map(|found| row::payload_if(found, "inputs")).transpose()
+                let input = found.first().map(|found| row::payload_if(found, "inputs")).transpose()?;
+                let lacking = input == Some(None) && !session.texts().layout.split;
+                Ok((input, lacking))
             })
         })
         .await
     }
 
-    /// Whether payloads have got tables of their own since the last look at the catalog.
-    async fn has_been_split(&self, op: &'static str) -> Result<bool> {
-        if self.texts().layout.split {
-            return Ok(false);
+    /// Whether payloads have tables of their own now, for a call whose statement knew of none. Another call may have looked
+    /// since that statement was sent.
+    pub(crate) async fn is_split(&self, op: &'static str) -> Result<bool> {
+        if !self.texts().layout.split {
+            self.look(op).await?;
         }
-        self.look(op).await?;
         Ok(self.texts().layout.split)
     }
 }
@@ -140,15 +143,6 @@ fn texts(ids: &[WorkflowId]) -> Arc<Vec<String>> {
 
 fn is_there(found: &Row) -> std::result::Result<bool, Fault> {
     Ok(row::get::<Option<&str>>(found, "workflow_uuid")?.is_some())
-}
-
-fn is_lacking(found: &Row) -> std::result::Result<bool, Fault> {
-    let column = match row::get::<Option<&str>>(found, "status")? {
-        Some("SUCCESS") => "output",
-        Some("ERROR") => "error",
-        _ => return Ok(false),
-    };
-    Ok(row::get::<Option<&str>>(found, column)?.is_none())
 }
 
 /// As many steps as the bytes hold, one at least.

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use crate::claim::OP;
 use crate::claim::wanted::Wanted;
 use crate::fault::Fault;
+use crate::layout::Layout;
 use crate::row::{millis, payload_if, text, whole_if};
 use crate::session::Session;
 use crate::store::Postgres;
@@ -27,21 +28,26 @@ const KEPT: Duration = Duration::from_secs(120);
 const TRIMMED: Duration = Duration::from_secs(30);
 
 /// Looks for the inputs of rows that have none: where the tables that they are in came while the claim was under way, no
-/// row runs without its input.
-pub(crate) async fn complete(store: &Postgres, wanted: &Arc<Wanted>, rows: &mut [ClaimedRow]) -> Result<()> {
-    let before = store.texts().layout;
+/// row runs without its input. `before` is what the claim's own statement was rendered for.
+pub(crate) async fn complete(
+    store: &Postgres,
+    wanted: &Arc<Wanted>,
+    before: Layout,
+    rows: &mut [ClaimedRow],
+) -> Result<()> {
     if !before.owner && store.fronts().begin_trim(store.env().monotonic(), TRIMMED) {
         trim(store, wanted).await?;
     }
     if before.split || rows.iter().all(|row| row.input != Input::Missing) {
         return Ok(());
     }
-    store.look(OP).await?;
-    let after = store.texts().layout;
-    if !before.owner && after.owner {
+    if !store.is_split(OP).await? {
+        return Ok(());
+    }
+    if !before.owner && store.texts().layout.owner {
         refence(store, wanted, rows).await?;
     }
-    if after.split { read_inputs(store, wanted, rows).await } else { Ok(()) }
+    read_inputs(store, wanted, rows).await
 }
 
 /// The fence of a row is its token from now on, and it was given another one.

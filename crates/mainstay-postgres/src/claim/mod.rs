@@ -91,6 +91,7 @@ async fn repeat(store: &Postgres, wanted: &Arc<Wanted>) -> Result<Option<Claimed
         return Ok(Some(Claimed::new(reply.now, Stop::Unleased)));
     }
     let mut claimed = Claimed::new(reply.now, Stop::More);
+    let layout = reply.layout;
     for found in reply.found {
         match found {
             Found::Row(row) => claimed.rows.push(*row),
@@ -100,7 +101,7 @@ async fn repeat(store: &Postgres, wanted: &Arc<Wanted>) -> Result<Option<Claimed
             Found::Parked(_) => {}
         }
     }
-    late::complete(store, wanted, &mut claimed.rows).await?;
+    late::complete(store, wanted, layout, &mut claimed.rows).await?;
     Ok((!claimed.rows.is_empty()).then_some(claimed))
 }
 
@@ -170,6 +171,7 @@ async fn contended(store: &Postgres, wanted: &Arc<Wanted>) -> Result<Claimed> {
 /// The answer of a claim that could take.
 async fn taken(store: &Postgres, wanted: &Arc<Wanted>, reply: Reply, allowance: &Allowance) -> Result<Claimed> {
     let mut claimed = Claimed::new(reply.now, allowance.full.clone());
+    let layout = reply.layout;
     let mut unread = Vec::new();
     for found in reply.found {
         match found {
@@ -190,7 +192,7 @@ async fn taken(store: &Postgres, wanted: &Arc<Wanted>, reply: Reply, allowance: 
         set_aside(store, wanted, unread).await?;
     }
     store.publish(claimed.parked.iter().cloned().map(Wakeup::Workflow));
-    late::complete(store, wanted, &mut claimed.rows).await?;
+    late::complete(store, wanted, layout, &mut claimed.rows).await?;
     Ok(claimed)
 }
 

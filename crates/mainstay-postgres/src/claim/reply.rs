@@ -6,6 +6,7 @@ use mainstay_store::{ClaimedRow, Fence, Input, Position, Steps, Timestamp, Workf
 use tokio_postgres::Row;
 
 use crate::fault::Fault;
+use crate::layout::Layout;
 use crate::row::{get, payload_if, steps_json, text, text_if, whole_if, workflow};
 
 /// Whether a claim could take.
@@ -57,16 +58,18 @@ pub(crate) struct Reply {
     pub(crate) picked: u32,
     /// In dispatch order.
     pub(crate) found: Vec<Found>,
+    /// What the statement was rendered for.
+    pub(crate) layout: Layout,
 }
 
 impl Reply {
     /// One that took nothing.
-    pub(crate) const fn bare(now: Timestamp, state: State) -> Self {
-        Self { now, state, picked: 0, found: Vec::new() }
+    pub(crate) const fn bare(now: Timestamp, state: State, layout: Layout) -> Self {
+        Self { now, state, picked: 0, found: Vec::new(), layout }
     }
 
     /// The answer of a statement that ends with `part_rows`.
-    pub(crate) fn read(rows: &[Row]) -> Result<Self, Fault> {
+    pub(crate) fn read(rows: &[Row], layout: Layout) -> Result<Self, Fault> {
         let first = rows.first().ok_or_else(|| Fault::unreadable("claim", "no row"))?;
         let now = Timestamp::from_millis(get(first, "now")?);
         let picked = whole_if(first, "picked")?.unwrap_or(0);
@@ -74,7 +77,7 @@ impl Reply {
         for row in rows {
             found.extend(one(row)?);
         }
-        Ok(Self { now, state: State::of(first)?, picked, found })
+        Ok(Self { now, state: State::of(first)?, picked, found, layout })
     }
 }
 

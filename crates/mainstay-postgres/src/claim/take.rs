@@ -58,7 +58,7 @@ async fn plain(
     let taking = wanted.taking(planned, room);
     let begun = env.monotonic();
     let rows = session.one(&PLAIN, &taking.params()).await?;
-    Ok((Reply::read(&rows)?, env.monotonic().since(begun)))
+    Ok((Reply::read(&rows, session.texts().layout)?, env.monotonic().since(begun)))
 }
 
 /// Under the lock of the queue: what is counted in between cannot change before the commit.
@@ -73,12 +73,12 @@ async fn fleet(
     let allowance = admission.decide(&counts);
     if state != State::Open || allowance.total == 0 {
         session.cancel().await?;
-        return Ok((Reply::bare(now, state), allowance, Duration::ZERO));
+        return Ok((Reply::bare(now, state, session.texts().layout), allowance, Duration::ZERO));
     }
     let taking = wanted.taking(planned, allowance.total);
     let begun = env.monotonic();
     let taken = session.finish(&[Ask::new(&TAKE, &taking.params())]).await?;
-    let reply = Reply::read(taken.first().map_or(&[], Vec::as_slice))?;
+    let reply = Reply::read(taken.first().map_or(&[], Vec::as_slice), session.texts().layout)?;
     Ok((reply, allowance, env.monotonic().since(begun)))
 }
 
@@ -137,7 +137,8 @@ pub(crate) async fn repeat(store: &Postgres, wanted: &Arc<Wanted>) -> Result<Rep
             Box::pin(async move {
                 let planned = Planned::default();
                 let taking = wanted.taking(&planned, 0);
-                Reply::read(&session.one(&REPEAT, &taking.repeating()).await?)
+                let rows = session.one(&REPEAT, &taking.repeating()).await?;
+                Reply::read(&rows, session.texts().layout)
             })
         })
         .await

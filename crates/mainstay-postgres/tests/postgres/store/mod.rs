@@ -7,6 +7,7 @@ mod hidden;
 mod hostile;
 mod layouts;
 mod lines;
+mod migrated;
 mod strict;
 mod support;
 mod upkeep;
