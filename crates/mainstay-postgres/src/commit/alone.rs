@@ -22,8 +22,10 @@ use crate::session::{Ask, Session};
 const ORD: i32 = 0;
 
 /// How a transaction ended: the unit is written, or undone and answered.
+///
+/// The flag: see [`Done::lacking`].
 enum Ended {
-    Written(UnitReply, Told),
+    Written(UnitReply, Told, bool),
     Undone(UnitReply),
 }
 
@@ -37,15 +39,16 @@ pub(super) async fn commit(session: &mut Session, work: &Work, place: usize) -> 
     fences.touch(unit.effects.iter().flat_map(named));
     fences.seal();
     let (now, judged) = begin(session, work, unit, &fences).await?;
-    let written = match judged {
-        Some(reply) => Ok(Ended::Undone(reply)),
-        None => write(session, work, unit, &fences).await,
+    let (written, mut lacking) = match judged {
+        Some((reply, lacking)) => (Ok(Ended::Undone(reply)), lacking),
+        None => (write(session, work, unit, &fences).await, false),
     };
+    lacking &= !session.texts().layout.split;
     match written {
-        Ok(Ended::Written(reply, told)) => Ok(Done { now, replies: vec![(place, Ok(reply))], told }),
+        Ok(Ended::Written(reply, told, lacking)) => Ok(Done { now, replies: vec![(place, Ok(reply))], told, lacking }),
         Ok(Ended::Undone(reply)) => {
             session.cancel().await?;
-            Ok(Done { now, replies: vec![(place, Ok(reply))], told: Told::default() })
+            Ok(Done { now, replies: vec![(place, Ok(reply))], told: Told::default(), lacking })
         }
         Err(fault) => {
             // A failure of the server has undone the transaction, and this one then does nothing. Where it fails too, the
@@ -80,13 +83,16 @@ fn named(effect: &Effect) -> Option<&str> {
     }
 }
 
+/// An answer of a unit that may not write, and whether it tells of an end without its payload.
+type Judged = Option<(UnitReply, bool)>;
+
 /// Begins the transaction; the answer where the unit may not write.
 async fn begin(
     session: &mut Session,
     work: &Work,
     unit: &Unit,
     fences: &Fences<'_>,
-) -> Result<(Timestamp, Option<UnitReply>), Fault> {
+) -> Result<(Timestamp, Judged), Fault> {
     let mut submits = Submits::default();
     for effect in &unit.effects {
         if let Effect::Submit(new) = effect {
@@ -111,14 +117,14 @@ async fn begin(
 }
 
 /// What the probe says.
-fn refused(rows: &[Row]) -> Result<Option<UnitReply>, Fault> {
+fn refused(rows: &[Row]) -> Result<Judged, Fault> {
     let Some(first) = rows.first() else { return Ok(None) };
     if get::<&str>(first, "why")? == "superseded" {
-        return batch::superseded(first).map(Some);
+        return Ok(Some((batch::superseded(first)?, row::is_lacking(first)?)));
     }
     let mut rows = rows.iter().map(row::step).collect::<Result<Vec<_>, Fault>>()?;
     rows.sort_unstable_by_key(|row| row.position);
-    Ok(Some(UnitReply::Recorded { rows }))
+    Ok(Some((UnitReply::Recorded { rows }, false)))
 }
 
 /// Writes the effects one after the other, then the rest, and commits.
@@ -146,7 +152,8 @@ async fn write(session: &mut Session, work: &Work, unit: &Unit, fences: &Fences<
     for found in answers.first().filter(|_| ends).into_iter().flatten() {
         batch::ended(found, "ended", &mut told.hints)?;
     }
-    Ok(Ended::Written(UnitReply::Done { effects }, told))
+    let lacking = touched.lacking && !session.texts().layout.split;
+    Ok(Ended::Written(UnitReply::Done { effects }, told, lacking))
 }
 
 /// Rows that a transaction holds.

@@ -52,6 +52,7 @@ pub(super) async fn commit(session: &mut Session, work: &Work, places: &[usize])
     for (kind, rows) in kinds.into_iter().zip(&answers) {
         read.statement(kind, rows, &batch)?;
     }
+    read.lacking &= !session.texts().layout.split;
     read.done(&batch)
 }
 
@@ -105,6 +106,7 @@ struct Read {
     /// Hints of a unit, if it is done.
     made: BTreeMap<Ord, Vec<Wakeup>>,
     told: Told,
+    lacking: bool,
 }
 
 impl Read {
@@ -126,6 +128,7 @@ impl Read {
     fn probed(&mut self, found: &Row) -> Result<(), Fault> {
         let ord: Ord = get(found, "ord")?;
         if get::<&str>(found, "why")? == "superseded" {
+            self.lacking |= row::is_lacking(found)?;
             self.lost.insert(ord, superseded(found));
         } else {
             match row::step(found) {
@@ -139,6 +142,7 @@ impl Read {
     fn judged(&mut self, found: &Row, batch: &Batch<'_>) -> Result<(), Fault> {
         let judged = submits::judged(found, &batch.submits)?;
         let (ord, effect) = (judged.ord, judged.effect);
+        self.lacking |= judged.lacking;
         self.made.entry(ord).or_default().extend(judged.hint);
         match judged.answer {
             Ok(Ok(reply)) => {
@@ -179,7 +183,7 @@ impl Read {
             replies.push((usize::try_from(*ord).unwrap_or_default(), reply));
         }
         let now = self.now.ok_or_else(|| Fault::unreadable("now", "is missing"))?;
-        Ok(Done { now, replies, told: self.told })
+        Ok(Done { now, replies, told: self.told, lacking: self.lacking })
     }
 
     fn effects(&mut self, ord: Ord, unit: &Unit) -> Result<UnitReply, Fault> {

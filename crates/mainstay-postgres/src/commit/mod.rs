@@ -1,5 +1,6 @@
 //! Units: judged, written and answered, many of them in one transaction.
 
+mod absent;
 mod alone;
 mod batch;
 mod columns;
@@ -40,6 +41,8 @@ struct Done {
     /// Answers, by the place of the unit in the batch.
     replies: Vec<(usize, Reply)>,
     told: Told,
+    /// Whether an answer tells of an end without its payload, read by statements that look for it in the row alone.
+    lacking: bool,
 }
 
 /// What there is to tell of a transaction.
@@ -68,6 +71,7 @@ struct Progress {
     now: Option<Timestamp>,
     replies: Vec<Option<Result<UnitReply>>>,
     told: Told,
+    lacking: bool,
 }
 
 #[async_trait]
@@ -81,16 +85,18 @@ impl WriteStore for Postgres {
                 Box::pin(async move { work.run(session).await })
             })
             .await;
-        let mut progress = work.progress();
         // What has committed is told, whatever became of the rest.
-        let told = std::mem::take(&mut progress.told);
+        let told = std::mem::take(&mut work.progress().told);
         self.fronts().returned(&told.returned);
         self.publish(told.hints);
         done?;
-        let now = progress.now.ok_or_else(|| StoreError::new(ErrorKind::Bug, OP))?;
-        let replies = progress.replies.drain(..);
+        let now = work.progress().now.ok_or_else(|| StoreError::new(ErrorKind::Bug, OP))?;
+        let mut replies = std::mem::take(&mut work.progress().replies);
+        if work.progress().lacking {
+            absent::complete(self, units, &mut replies).await;
+        }
         let missing = || Err(StoreError::new(ErrorKind::Bug, OP).with_source("a unit was not answered"));
-        Ok(Committed::new(now, replies.map(|reply| reply.unwrap_or_else(missing)).collect()))
+        Ok(Committed::new(now, replies.into_iter().map(|reply| reply.unwrap_or_else(missing)).collect()))
     }
 }
 
@@ -102,7 +108,7 @@ impl Work {
         let waiting = groups::groups(units, |at| replies.get(at).is_some_and(Option::is_none)).into();
         let now = store.now();
         let about = now.map_or_else(|| store.env().now(), Timestamp::from_millis);
-        let progress = Progress { waiting, tries: 0, now: None, replies, told: Told::default() };
+        let progress = Progress { waiting, tries: 0, now: None, replies, told: Told::default(), lacking: false };
         let system = store.system().to_owned();
         Self { units: units.to_vec(), now, system, about, progress: Mutex::new(progress) }
     }
@@ -138,6 +144,7 @@ impl Progress {
         self.waiting.pop_front();
         self.tries = 0;
         self.now = Some(done.now);
+        self.lacking |= done.lacking;
         self.told.hints.extend(done.told.hints);
         self.told.returned.extend(done.told.returned);
         for (place, reply) in done.replies {

@@ -31,12 +31,14 @@ pub(super) struct Touched<'u> {
     held: Held<'u>,
     own: Option<&'u str>,
     pub(super) told: Told,
+    /// Whether an answer is an end without its payload.
+    pub(super) lacking: bool,
 }
 
 impl<'u> Touched<'u> {
     pub(super) fn new(unit: &'u Unit, held: &[&'u str]) -> Self {
         let own = unit.fence.as_ref().map(|fence| fence.workflow().as_str());
-        Self { held: held.iter().copied().collect(), own, told: Told::default() }
+        Self { held: held.iter().copied().collect(), own, told: Told::default(), lacking: false }
     }
 }
 
@@ -96,6 +98,7 @@ async fn submit<'u>(session: &mut Session, work: &Work, new: &'u Submit, touched
     let found = answers.last().and_then(|rows| rows.first());
     let judged = submits::judged(found.ok_or_else(|| Fault::unreadable("verdict", "is missing"))?, &submits)?;
     touched.told.hints.extend(judged.hint);
+    touched.lacking |= judged.lacking;
     // What this transaction has made is its own to move.
     touched.held.insert(new.id.as_str());
     judged.answer

@@ -179,13 +179,17 @@ pub(super) struct Judged {
     /// The answer, or what refuses the unit; a row that cannot be read is the unit's own failure.
     pub(super) answer: Result<Result<EffectReply, Refusal>, Fault>,
     pub(super) hint: Option<Wakeup>,
+    /// Whether the answer is an end without its payload.
+    pub(super) lacking: bool,
 }
 
 /// Reads a row of the judge.
 pub(super) fn judged(found: &Row, submits: &Submits<'_>) -> Result<Judged, Fault> {
     let (ord, effect) = (get(found, "ord")?, get(found, "effect")?);
     let new = submits.of(ord, effect)?;
-    let answer = match get(found, "verdict")? {
+    let verdict: &str = get(found, "verdict")?;
+    let lacking = verdict == "existing" && row::is_lacking(found)?;
+    let answer = match verdict {
         "created" => created(found, new).map(Ok),
         "existing" => row::standing(found).map(|standing| Ok(EffectReply::Existing(standing))),
         verdict => refusal(found, new, verdict).map(Err),
@@ -195,7 +199,7 @@ pub(super) fn judged(found: &Row, submits: &Submits<'_>) -> Result<Judged, Fault
         Place::Queue { name, .. } if claimable => Some(Wakeup::Queue(name.clone())),
         _ => None,
     };
-    Ok(Judged { ord, effect, answer, hint })
+    Ok(Judged { ord, effect, answer, hint, lacking })
 }
 
 fn created(found: &Row, new: &Submit) -> Result<EffectReply, Fault> {

@@ -7,8 +7,8 @@ use mainstay_env::block_on;
 use mainstay_pgkit::Database;
 use mainstay_postgres::{Config, Postgres};
 use mainstay_store::{
-    Fence, Input, Limits, Maintenance, Outcome, Place, QueueStore, Standing, Store, Submit, Tick, UnitReply,
-    WorkflowStore, WriteExt,
+    Effect, EffectReply, Fence, Input, Limits, Maintenance, OnExisting, Outcome, Place, QueueStore, Standing,
+    StepOutput, StepRow, Store, Submit, Tick, Unit, UnitReply, WorkflowStore, WriteExt,
 };
 
 use crate::store::claim::{APP, E1, Q, WORK, claim, lease, register};
@@ -44,6 +44,44 @@ fn with_stale<F: Future<Output = ()>>(body: impl FnOnce(Postgres, Fence, Databas
 
 fn ours() -> Standing {
     Standing::Ended(Outcome::Success("\"end\"".into()))
+}
+
+fn theirs() -> Standing {
+    Standing::Ended(Outcome::Error("\"no\"".into()))
+}
+
+/// Effects that put a unit into a transaction of its own, and none, which leaves it to a batch.
+fn ways() -> [Option<Effect>; 2] {
+    [None, Some(Effect::Cancel { ids: vec!["nobody".into()], children: true })]
+}
+
+#[test]
+fn a_commit_that_lost_to_an_end_tells_its_payload_from_the_table_that_a_peer_made_for_it() {
+    for way in ways() {
+        with_stale(async |stale, fence, _database| {
+            let mut unit = Unit::by(&fence).step(StepRow::new(0, "s", StepOutput::Value("1".into())));
+            unit.effects.extend(way.clone());
+            assert_eq!(stale.unit(unit).await.expect("judged"), UnitReply::Superseded { by: ours() }, "{way:?}");
+        });
+    }
+}
+
+#[test]
+fn a_submit_that_finds_an_end_tells_its_payload_from_the_table_that_a_peer_made_for_it() {
+    for way in ways() {
+        with_stale(async |stale, _fence, _database| {
+            let again = |id| {
+                let mut submit = job(id);
+                submit.on_existing = OnExisting::Return;
+                submit
+            };
+            let mut unit = Unit::new().effect(again("theirs")).effect(again("ours"));
+            unit.effects.extend(way.clone());
+            let reply = stale.unit(unit).await.expect("judged");
+            let UnitReply::Done { effects } = reply else { panic!("not done: {reply:?}") };
+            assert_eq!(effects[..2], [EffectReply::Existing(theirs()), EffectReply::Existing(ours())], "{way:?}");
+        });
+    }
 }
 
 /// Waits until the server answers so.
