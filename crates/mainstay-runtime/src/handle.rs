@@ -220,6 +220,10 @@ impl<T> Handle<T> {
 
     /// Judges where a call on this handle is made, and takes its position.
     fn place(&self, call: &str) -> Made {
+        // The same in every process, so that it need not be recorded.
+        if let Err(error) = self.shared.check_id(&self.id) {
+            return Made::Refused(error);
+        }
         let Some(Scope { ctx, step }) = guard::current() else {
             return match self.owner {
                 None => Made::Unrecorded,
@@ -244,7 +248,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     /// Waits for the result; again and again, if wanted.
     ///
     /// The workflow's error is given as it was recorded. Errors of its own: `Cancelled`, `Parked` when it was set aside,
-    /// `NotFound`, `Stopped` when this engine is shut down first.
+    /// `NotFound`, `Refused` for an id that no workflow can have, `Stopped` when this engine is shut down first.
     ///
     /// ```
     /// # use mainstay::prelude::*;
@@ -457,6 +461,7 @@ fn form(
 }
 
 async fn row_of(shared: &Shared, id: &WorkflowId) -> Result<WorkflowRow> {
+    shared.check_id(id)?;
     let rows = shared.store.workflow_rows(std::slice::from_ref(id)).await.map_err(Error::store)?;
     rows.into_iter().next().flatten().ok_or_else(|| Error::not_found(id))
 }

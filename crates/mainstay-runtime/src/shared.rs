@@ -19,6 +19,9 @@ use crate::hub::Hub;
 use crate::recorder::Recorder;
 use crate::registry::{Registry, StoredInput};
 
+/// Most bytes that an error shows of an id that is too long.
+const MAX_SHOWN: usize = 64;
+
 /// The parts of one engine. Executions and handles hold it; it holds none of their futures.
 pub(crate) struct Shared {
     pub(crate) env: Env,
@@ -182,6 +185,17 @@ impl Shared {
             Strictness::Portable => error.unportable(&self.errors),
         };
         unportable.as_ref().unwrap_or(error).record(&self.errors)
+    }
+
+    /// Whether there may be a workflow of this id: what no row can have is not asked of the store, where it would spoil
+    /// the read of all that are asked for with it. Errors: `Refused`.
+    pub(crate) fn check_id(&self, id: &WorkflowId) -> Result<()> {
+        self.bounds.name("id", id.as_str()).map_err(|error| {
+            let text = id.as_str();
+            let short = &text[..text.floor_char_boundary(MAX_SHOWN)];
+            let shown = if short.len() < text.len() { format!("{short}…") } else { text.to_owned() };
+            Error::refused(format!("workflow {shown:?}: its id {}", error.detail))
+        })
     }
 
     /// Whether a step may have this name.

@@ -11,6 +11,7 @@ mod deadlines;
 mod ends;
 mod first;
 mod handles;
+mod ids;
 mod lifecycle;
 mod logs;
 mod misplaced;
