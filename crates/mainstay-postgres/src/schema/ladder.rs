@@ -27,6 +27,8 @@ pub(super) enum Turn {
     Done,
     /// Somebody else is at it: look again after a while.
     Busy,
+    /// Somebody else has the lock of whoever migrates, or has left it behind.
+    Locked,
 }
 
 /// What a try is made with.
@@ -34,8 +36,10 @@ pub(super) enum Turn {
 pub(super) struct Climber<'a> {
     pub(super) client: &'a mut Client,
     pub(super) schema: &'a Schema,
-    /// Whether others that are at work have been waited for long enough.
+    /// Whether others that are at work on an index have been waited for long enough.
     pub(super) goes_ahead: bool,
+    /// How long the lock has been waited for, at all numbers together: one that is left behind stays for all of them.
+    waited: Duration,
 }
 
 /// The recorded number as it was last seen, and since when.
@@ -48,7 +52,7 @@ struct Seen {
 /// Brings a schema to `target`; one that is there already, or higher, is left as it is.
 pub(super) async fn climb(client: &mut Client, schema: &Schema, target: u32, env: &Env) -> Result<(), Fault> {
     let mut seen: Option<Seen> = None;
-    let mut climber = Climber { client, schema, goes_ahead: false };
+    let mut climber = Climber { client, schema, goes_ahead: false, waited: Duration::ZERO };
     loop {
         let state = state::read(climber.client, schema).await?;
         state.refuse(schema)?;
@@ -68,6 +72,7 @@ pub(super) async fn climb(client: &mut Client, schema: &Schema, target: u32, env
         match climber.try_once(&state, target).await {
             Ok(Turn::Done) => {}
             Ok(Turn::Busy) => race::pause(env).await,
+            Ok(Turn::Locked) => climber.wait(env).await,
             Err(fault) => {
                 now.failures += 1;
                 if !(race::is_race(&fault) || is_unverified(&fault)) || now.failures >= FAILURES {
@@ -114,6 +119,12 @@ fn standstill(schema: &Schema, state: &State) -> Fault {
 }
 
 impl Climber<'_> {
+    async fn wait(&mut self, env: &Env) {
+        let before = env.monotonic();
+        race::pause(env).await;
+        self.waited += env.monotonic().since(before);
+    }
+
     async fn try_once(&mut self, state: &State, target: u32) -> Result<Turn, Fault> {
         if state.is_empty() {
             return self.create(target).await;
@@ -129,7 +140,7 @@ impl Climber<'_> {
     /// Makes a schema from nothing, in one transaction, so that nobody sees a part of it.
     async fn create(&mut self, target: u32) -> Result<Turn, Fault> {
         let schema = self.schema;
-        let Some(tx) = self.begin().await? else { return Ok(Turn::Busy) };
+        let Some(tx) = self.begin().await? else { return Ok(Turn::Locked) };
         let state = state::read(tx.client(), schema).await?;
         if !state.is_empty() {
             return Ok(Turn::Done);
@@ -156,7 +167,7 @@ impl Climber<'_> {
     /// One step and its number, in one transaction.
     async fn step(&mut self, step: &Step, before: i64) -> Result<Turn, Fault> {
         let schema = self.schema;
-        let Some(tx) = self.begin().await? else { return Ok(Turn::Busy) };
+        let Some(tx) = self.begin().await? else { return Ok(Turn::Locked) };
         if hold_number(&tx, schema).await? != before {
             return Ok(Turn::Done);
         }
@@ -176,9 +187,9 @@ impl Climber<'_> {
         Ok(Turn::Done)
     }
 
-    /// A transaction with the lock of whoever migrates; none when another has it.
+    /// A transaction with the lock of whoever migrates; none when another has it and may be waited for.
     async fn begin(&mut self) -> Result<Option<Transaction<'_>>, Fault> {
-        let goes_ahead = self.goes_ahead;
+        let goes_ahead = self.waited >= LOCK_WAIT;
         let tx = self.client.transaction().await?;
         tx.batch_execute(BEGUN).await?;
         let ask = format!("SELECT pg_catalog.pg_try_advisory_xact_lock({LOCK})");

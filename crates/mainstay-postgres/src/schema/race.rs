@@ -11,8 +11,9 @@ use crate::fault::Fault;
 /// exclude each other.
 pub(super) const LOCK: i64 = 1_234_567_890;
 
-/// How long somebody who holds the lock is waited for. After that the rows and names themselves keep order, as they do among
-/// SDKs that take no lock: a session that is gone may have left it behind in a pooler.
+/// How long somebody who holds the lock is waited for in one opening, and somebody who builds an index at one number.
+/// After that the rows and names themselves keep order, as they do among SDKs that take no lock: a session that is gone may
+/// have left it behind in a pooler.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// What a transaction sets for itself first. Names of the server's functions are then nobody else's, and a lock that a

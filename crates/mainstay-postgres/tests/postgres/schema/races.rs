@@ -1,7 +1,9 @@
 //! Several at once, and some that are killed.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mainstay_env::{BoxFuture, Clock, Monotonic, Timestamp};
 use mainstay_postgres::schema_testing::{self as runner, How};
 use tokio_postgres::Client;
 
@@ -132,6 +134,51 @@ fn case_o18_no_lock_outlives_a_migration_and_one_that_a_peer_holds_is_waited_for
         assert_eq!(value(&peer, "SELECT version FROM held.dbos_migrations").await, "109");
         value(&peer, "SELECT pg_advisory_unlock(1234567890)").await;
         assert_eq!(task.await.expect("no panic").expect("opened").0, 125);
+    });
+}
+
+/// A clock on which time passes by sleeping alone.
+#[derive(Debug)]
+struct Slept {
+    real: Arc<dyn Clock>,
+    start: Monotonic,
+    slept: Mutex<Duration>,
+}
+
+impl Slept {
+    fn total(&self) -> Duration {
+        *self.slept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for Slept {
+    fn now(&self) -> Timestamp {
+        self.real.now()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        self.start + self.total()
+    }
+
+    fn sleep_until(&self, at: Monotonic) -> BoxFuture<'static, ()> {
+        let left = at.since(self.monotonic());
+        *self.slept.lock().unwrap_or_else(PoisonError::into_inner) += left;
+        self.real.sleep_until(self.real.monotonic())
+    }
+}
+
+#[test]
+fn case_o18_a_lock_that_a_session_has_left_behind_is_waited_for_once_and_not_at_each_number() {
+    with_database(|lab| async move {
+        let pooled = lab.schema_at(108, "left").await;
+        value(&pooled, "SELECT pg_advisory_lock(1234567890)").await;
+        let real = lab.env.clock().clone();
+        let clock = Arc::new(Slept { start: real.monotonic(), real, slept: Mutex::default() });
+        let env = lab.env.with_clock(clock.clone());
+        runner::ready(&mut lab.client().await, "left", How::Up, &env).await.expect("opened");
+        assert_at(&pooled, "left", 125, "beside a lock").await;
+        let total = clock.total().as_secs();
+        assert!((30..33).contains(&total), "{total} s");
     });
 }
 
