@@ -173,9 +173,10 @@ impl Inner {
             (true, false) => Mode::Verify,
             (false, hold_at_108) => Mode::Migrate { hold_at_108 },
         };
+        let route = if config.is_pooled() { schema::Route::Pooled } else { schema::Route::Own };
         let layout = async {
             let watched = Watched::begin(&connector, &client, config.call_limit()).await?;
-            let prepared = Box::pin(schema::prepare(&mut client, &schema, mode, &env));
+            let prepared = Box::pin(schema::prepare(&mut client, route, &schema, mode, &env));
             match select(prepared, Box::pin(watched.lost(&connector))).await {
                 Either::Left((layout, _)) => layout,
                 Either::Right((lost, _)) => Err(lost),

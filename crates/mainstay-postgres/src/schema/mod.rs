@@ -70,14 +70,35 @@ impl Mode {
     }
 }
 
+/// What the connection is, on which a schema is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// One of this store alone.
+    Own,
+    /// One that a pooler shares out by transactions: nothing may be set for longer than one.
+    Pooled,
+}
+
 /// Makes a database ready for the store, as far as `mode` allows, and says what it has.
 ///
 /// Atomic: each number by itself. Idempotent: yes, also beside others that do the same.
 /// Errors: `Unsupported` for a schema that is too old to be used as it is, sharded, or numbered by an old TypeScript SDK;
 /// `Corrupt` for one that lacks what its number promises; `Denied` names the right that is missing; `Contended` when another
 /// program holds the schema up.
-pub(crate) async fn prepare(client: &mut Client, schema: &Schema, mode: Mode, env: &Env) -> Result<Layout, StoreError> {
-    prepared(client, schema, mode, env).await.map_err(|fault| fault.of(OP))
+pub(crate) async fn prepare(
+    client: &mut Client,
+    route: Route,
+    schema: &Schema,
+    mode: Mode,
+    env: &Env,
+) -> Result<Layout, StoreError> {
+    let opened = async {
+        if route == Route::Own {
+            client.batch_execute(race::UNLIMITED).await?;
+        }
+        prepared(client, schema, mode, env).await
+    };
+    opened.await.map_err(|fault: Fault| fault.of(OP))
 }
 
 async fn prepared(client: &mut Client, schema: &Schema, mode: Mode, env: &Env) -> Result<Layout, Fault> {

@@ -16,10 +16,16 @@ pub(super) const LOCK: i64 = 1_234_567_890;
 /// have left it behind in a pooler.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// What a transaction sets for itself first. Names of the server's functions are then nobody else's, and a lock that a
-/// long transaction holds up does not hold up everybody behind it.
+/// What a transaction sets for itself first. Names of the server's functions are then nobody else's, a lock that a long
+/// transaction holds up does not hold up everybody behind it, and a limit of the role ends no step of a large table.
 pub(super) const BEGUN: &str =
-    "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '5s'; SET LOCAL jit = off";
+    "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '5s'; SET LOCAL jit = off;
+    SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')";
+
+/// Lifts the limits that a role or an address has set for a session. An index is built in a transaction of its own, which
+/// waits for those of others, as it does without limits: nobody but the next change of the table waits behind it.
+pub(super) const UNLIMITED: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
+    WHERE name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout', 'idle_session_timeout')";
 
 /// Objects that somebody else has just made or dropped, deadlocks, and locks that were not given in time.
 const CODES: &[&str] =

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use crate::identifier::Schema;
 
 use super::shape::{Manner, fill};
-use super::{Mode, catalog, ladder, prepare, probe};
+use super::{Mode, Route, catalog, ladder, prepare, probe};
 
 /// What may be done to a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub async fn ready(client: &mut Client, schema: &str, how: How, env: &Env) -> Re
         How::Verify => Mode::Verify,
         How::Verify108 => Mode::VerifyHeld,
     };
-    let layout = prepare(client, &named(schema), mode, env).await?;
+    let layout = prepare(client, Route::Own, &named(schema), mode, env).await?;
     let probed = probe(client, &named(schema)).await.map_err(|error| crate::error::failed("probe", error))?;
     assert_eq!(layout, probed, "what opening says and what a later look says");
     Ok((layout.number, layout.split, layout.owner, layout.consumed_by, layout.inline))

@@ -10,4 +10,5 @@ mod processes;
 mod psql;
 mod races;
 mod roles;
+mod standing;
 mod support;

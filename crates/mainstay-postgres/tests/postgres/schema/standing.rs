@@ -1,0 +1,43 @@
+//! What stands in a database when a schema is made or brought up: settings of the session, rows and names of others, an
+//! encoding.
+
+use mainstay_postgres::schema_testing::{self as runner, How};
+
+use crate::schema::races::until;
+use crate::schema::support::{Lab, assert_at, value, with_database};
+
+/// Opens a schema at `number` under limits of the role that are shorter than what `held` holds it up for.
+async fn under_limits(lab: &Lab, number: u32, held: &str, end: u32) {
+    let schema = format!("limits_{number}");
+    let blocker = lab.schema_at(number, &schema).await;
+    let lock = format!("BEGIN; LOCK TABLE {schema}.operation_outputs IN {held} MODE");
+    blocker.batch_execute(&lock).await.expect("held");
+    let mut client = lab.client().await;
+    let limits = "SET statement_timeout = '150ms'; SET lock_timeout = '150ms'";
+    client.batch_execute(limits).await.expect("limits");
+    let pid = value(&client, "SELECT pg_backend_pid()").await;
+    let (env, name) = (lab.env.clone(), schema.clone());
+    let opening = lab.env.tasks().spawn("opener", async move {
+        if end == 125 {
+            runner::ready(&mut client, &name, How::Up, &env).await.map(drop)
+        } else {
+            runner::climb_to(&mut client, &name, end, &env).await
+        }
+    });
+    let control = lab.client().await;
+    let waits = "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND clock_timestamp() - query_start > '400 ms'";
+    until(lab, &control, &format!("SELECT {waits} AND pid = {pid}")).await;
+    blocker.batch_execute("COMMIT").await.expect("let go");
+    opening.await.expect("no panic").unwrap_or_else(|error| panic!("from {number}: {error}"));
+    assert_at(&control, &schema, end, "under limits").await;
+}
+
+#[test]
+fn a_limit_of_the_role_on_statements_and_locks_ends_no_build_of_an_index() {
+    with_database(|lab| async move { under_limits(&lab, 110, "ROW EXCLUSIVE", 125).await });
+}
+
+#[test]
+fn a_limit_of_the_role_on_statements_ends_no_step_in_a_transaction_where_the_session_cannot_be_set() {
+    with_database(|lab| async move { under_limits(&lab, 109, "ROW EXCLUSIVE", 110).await });
+}
