@@ -51,7 +51,7 @@ pub(crate) struct Rendered {
 pub(crate) struct Texts {
     schema: Schema,
     pub(crate) layout: Layout,
-    /// Whether new inputs go to their own table, where it is there.
+    /// Whether new inputs go to their own table, where it is there; they do where they have no other place.
     write_split: bool,
     rendered: Mutex<HashMap<&'static str, Arc<Rendered>>>,
 }
@@ -112,7 +112,8 @@ impl Texts {
         };
         let holds = match name {
             "split" => self.layout.split,
-            "write_split" => self.layout.split && self.write_split,
+            // Where a later number has dropped the columns of the row there is one place left.
+            "write_split" => self.layout.split && (self.write_split || !self.layout.inline),
             "owner" => self.layout.owner,
             "consumed_by" => self.layout.consumed_by,
             "inline" => self.layout.inline,
@@ -251,5 +252,7 @@ mod tests {
         assert_eq!(Texts::new(schema(), layout(true), true).get(&TEXT).sql, "split");
         assert_eq!(Texts::new(schema(), layout(true), false).get(&TEXT).sql, "inline");
         assert_eq!(Texts::new(schema(), layout(false), true).get(&TEXT).sql, "inline");
+        let dropped = Layout { inline: false, ..layout(true) };
+        assert_eq!(Texts::new(schema(), dropped, false).get(&TEXT).sql, "split");
     }
 }

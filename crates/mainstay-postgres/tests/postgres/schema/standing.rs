@@ -2,9 +2,15 @@
 //! encoding.
 
 use mainstay_postgres::schema_testing::{self as runner, How};
+use mainstay_postgres::{Config, PayloadLayout, Postgres};
+use mainstay_store::{Place, StoreClock, Submit, UnitReply, WriteExt};
 
 use crate::schema::races::until;
 use crate::schema::support::{Lab, assert_at, value, with_database};
+
+async fn open(lab: &Lab, set: impl FnOnce(Config) -> Config) -> mainstay_store::Result<Postgres> {
+    Postgres::open(&lab.env, set(Config::new(lab.database.url())), StoreClock::Server).await
+}
 
 /// Opens a schema at `number` under limits of the role that are shorter than what `held` holds it up for.
 async fn under_limits(lab: &Lab, number: u32, held: &str, end: u32) {
@@ -40,4 +46,21 @@ fn a_limit_of_the_role_on_statements_and_locks_ends_no_build_of_an_index() {
 #[test]
 fn a_limit_of_the_role_on_statements_ends_no_step_in_a_transaction_where_the_session_cannot_be_set() {
     with_database(|lab| async move { under_limits(&lab, 109, "ROW EXCLUSIVE", 110).await });
+}
+
+#[test]
+fn inputs_go_to_their_own_table_where_a_later_number_has_taken_the_columns_of_the_row() {
+    with_database(|lab| async move {
+        lab.ready("dbos", How::Up).await.expect("made");
+        let client = lab.client().await;
+        let later = "ALTER TABLE dbos.workflow_status DROP COLUMN inputs, DROP COLUMN output, DROP COLUMN error;
+            UPDATE dbos.dbos_migrations SET version = 126";
+        client.batch_execute(later).await.expect("dropped");
+        let store = open(&lab, |config| config.payload_layout(PayloadLayout::Inline)).await.expect("opened");
+        let submit = Submit::new("w", "work", "of w", Place::queue("q")).app("shop").input("[1]");
+        let reply = store.submit(submit).await.expect("submitted");
+        assert!(matches!(reply, UnitReply::Done { .. }), "{reply:?}");
+        let input = "SELECT inputs FROM dbos.workflow_input WHERE workflow_uuid = 'w'";
+        assert_eq!(value(&client, input).await, "[1]");
+    });
 }
