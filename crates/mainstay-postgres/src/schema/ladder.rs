@@ -158,7 +158,8 @@ impl Climber<'_> {
         tx.batch_execute(&text).await?;
         let found = catalog::read(tx.client(), schema).await?;
         catalog::judge_step(&found, target, schema)?;
-        tx.batch_execute(&format!("INSERT INTO {table} (version) VALUES ({target})")).await?;
+        // A row that counts nothing would stand beside the number.
+        tx.batch_execute(&format!("DELETE FROM {table}; INSERT INTO {table} (version) VALUES ({target})")).await?;
         tx.commit().await?;
         tracing::info!(schema = schema.name(), number = target, "schema created");
         Ok(Turn::Done)
@@ -218,7 +219,7 @@ async fn hold_number(tx: &Transaction<'_>, schema: &Schema) -> Result<i64, Fault
     let ask = format!("SELECT version FROM {}.dbos_migrations FOR UPDATE", schema.quoted());
     let rows = state::rows(tx.client(), &ask).await?;
     let numbers = rows.iter().filter_map(|row| row.get(0)?.parse().ok());
-    Ok(numbers.max().unwrap_or(0))
+    Ok(numbers.max().unwrap_or(0).max(0))
 }
 
 async fn record(tx: Transaction<'_>, schema: &Schema, step: &Step) -> Result<(), Fault> {
@@ -226,7 +227,9 @@ async fn record(tx: Transaction<'_>, schema: &Schema, step: &Step) -> Result<(),
     catalog::judge_step(&found, step.number, schema)?;
     let number = step.number;
     let table = format!("{}.dbos_migrations", schema.quoted());
-    tx.batch_execute(&format!("UPDATE {table} SET version = {number} WHERE version < {number}")).await?;
+    // The highest counts; the others go, so that one row is left.
+    let highest = format!("DELETE FROM {table} WHERE version < (SELECT max(version) FROM {table})");
+    tx.batch_execute(&format!("{highest}; UPDATE {table} SET version = {number} WHERE version < {number}")).await?;
     tx.commit().await?;
     tracing::info!(schema = schema.name(), number, step = step.name, "schema migrated");
     Ok(())

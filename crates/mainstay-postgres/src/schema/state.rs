@@ -87,9 +87,9 @@ pub(super) async fn read(client: &Client, schema: &Schema) -> Result<State, toki
     Ok(State { has_schema: is(0), number, has_tables: is(2), is_typescript: is(3), is_sharded: is(4) })
 }
 
-/// The recorded number; 0 where no row is.
+/// The recorded number, the highest of several rows; 0 where no row counts.
 pub(super) async fn number(client: &Client, schema: &Schema) -> Result<i64, tokio_postgres::Error> {
-    let ask = format!("SELECT coalesce(max(version), 0) FROM {}.dbos_migrations", schema.quoted());
+    let ask = format!("SELECT greatest(max(version), 0) FROM {}.dbos_migrations", schema.quoted());
     Ok(row(client, &ask).await?.map_or(0, |row| integer(&row, 0)))
 }
 

@@ -49,6 +49,30 @@ fn a_limit_of_the_role_on_statements_ends_no_step_in_a_transaction_where_the_ses
 }
 
 #[test]
+fn of_several_recorded_numbers_the_highest_counts_and_one_is_left() {
+    with_database(|lab| async move {
+        for (schema, made, also) in [("seven", 108, 107), ("typescript", 108, 47), ("later", 124, 3)] {
+            let client = lab.schema_at(made, schema).await;
+            let add = format!("INSERT INTO {schema}.dbos_migrations VALUES ({also})");
+            client.batch_execute(&add).await.expect("a second row");
+            lab.ready(schema, How::Up).await.unwrap_or_else(|error| panic!("{made} and {also}: {error}"));
+            assert_at(&client, schema, 125, "two rows").await;
+        }
+        for number in [0, -5] {
+            let client = lab.client().await;
+            let schema = format!("nothing_{}", i32::abs(number));
+            let made = format!(
+                "CREATE SCHEMA {schema}; CREATE TABLE {schema}.dbos_migrations (version bigint NOT NULL PRIMARY KEY);
+                INSERT INTO {schema}.dbos_migrations VALUES ({number})"
+            );
+            client.batch_execute(&made).await.expect("made");
+            lab.ready(&schema, How::UpTo108).await.unwrap_or_else(|error| panic!("{number}: {error}"));
+            assert_at(&client, &schema, 108, "a row that counts nothing").await;
+        }
+    });
+}
+
+#[test]
 fn inputs_go_to_their_own_table_where_a_later_number_has_taken_the_columns_of_the_row() {
     with_database(|lab| async move {
         lab.ready("dbos", How::Up).await.expect("made");
