@@ -13,6 +13,17 @@ use crate::identifier::quote;
 /// Databases to ask from, in turn: the second can be had where the first is closed to the role.
 const NEIGHBOURS: [&str; 2] = ["postgres", "template1"];
 
+/// What the database is made from, in turn: the server's template; where that has another encoding, the one that takes any;
+/// and where its locale is for another encoding too, the locale that is for all. Every text must have a place in it.
+const ORIGINS: [&str; 3] = [
+    "ENCODING 'UTF8'",
+    "TEMPLATE template0 ENCODING 'UTF8'",
+    "TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'",
+];
+
+/// What the server says of an encoding that the template or the locale does not go with.
+const ENCODING: &str = "22023";
+
 /// Tries of the statement: the template is busy while another process connects to it or copies it.
 const TRIES: u32 = 10;
 
@@ -34,10 +45,19 @@ impl Connector {
 
     async fn create_once(&self) -> Result<(), StoreError> {
         let Connected { client, mut messages } = self.neighbour().await?;
-        let statement = format!("CREATE DATABASE {}", quote(&self.settings.database));
-        let call = client.batch_execute(&statement);
-        let limit = self.create_limit;
-        let done = self.env.timeout(limit, drive(&mut messages, &mut VecDeque::new(), call)).await;
+        let name = quote(&self.settings.database);
+        let run = async {
+            let mut done = Ok(());
+            for origin in ORIGINS {
+                let statement = format!("CREATE DATABASE {name} {origin}");
+                done = drive(&mut messages, &mut VecDeque::new(), client.batch_execute(&statement)).await;
+                if !done.as_ref().is_err_and(|error| error.code().is_some_and(|code| code.code() == ENCODING)) {
+                    break;
+                }
+            }
+            done
+        };
+        let done = self.env.timeout(self.create_limit, run).await;
         let Ok(done) = done else { return Err(refuse(ErrorKind::Timeout, "creating the database took too long")) };
         let Err(error) = done else { return Ok(()) };
         match error.code().map(|code| code.code()) {

@@ -82,7 +82,8 @@ pub(crate) enum Route {
 /// Makes a database ready for the store, as far as `mode` allows, and says what it has.
 ///
 /// Atomic: each number by itself. Idempotent: yes, also beside others that do the same.
-/// Errors: `Unsupported` for a schema that is too old to be used as it is, sharded, or numbered by an old TypeScript SDK;
+/// Errors: `Unsupported` for a schema that is too old to be used as it is, sharded, or numbered by an old TypeScript SDK, or
+/// for an encoding that cannot hold every text;
 /// `Corrupt` for one that lacks what its number promises; `Denied` names the right that is missing; `Contended` when another
 /// program holds the schema up.
 pub(crate) async fn prepare(
@@ -102,6 +103,7 @@ pub(crate) async fn prepare(
 }
 
 async fn prepared(client: &mut Client, schema: &Schema, mode: Mode, env: &Env) -> Result<Layout, Fault> {
+    state::refuse_encoding(client).await?;
     let found = state::read(client, schema).await?;
     found.refuse(schema)?;
     if let Some(target) = mode.target() {

@@ -56,6 +56,23 @@ impl State {
     }
 }
 
+/// Refuses a database in which not every text can be stored.
+pub(super) async fn refuse_encoding(client: &Client) -> Result<(), Fault> {
+    let row = row(client, "SELECT pg_catalog.current_setting('server_encoding')").await?;
+    let encoding = row.as_ref().and_then(|row| row.get(0)).unwrap_or_default();
+    // The latter takes every text as it comes.
+    if ["UTF8", "SQL_ASCII"].contains(&encoding) {
+        return Ok(());
+    }
+    Err(Fault::Store(
+        ErrorKind::Unsupported,
+        format!(
+            "the database has the encoding {encoding}, which cannot hold every text: use one that was created with \
+             TEMPLATE template0 ENCODING 'UTF8'"
+        ),
+    ))
+}
+
 /// Looks at a schema.
 pub(super) async fn read(client: &Client, schema: &Schema) -> Result<State, tokio_postgres::Error> {
     let name = literal(schema.name());

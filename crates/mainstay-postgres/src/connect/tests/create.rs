@@ -32,6 +32,22 @@ fn case_o49_a_database_whose_name_needs_encoding_is_created() {
 }
 
 #[test]
+fn a_created_database_holds_every_text_whatever_the_template_holds() {
+    let Some(server) = start(Options::new()) else { return };
+    for encoding in ["LATIN1", "SQL_ASCII", "UTF8"] {
+        let other = format!("TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'");
+        let mut client = server.client();
+        client.run("UPDATE pg_database SET datistemplate = false WHERE datname = 'template1'");
+        client.run("DROP DATABASE template1");
+        client.run(&format!("CREATE DATABASE template1 {other}"));
+        let name = format!("from_{}", encoding.to_lowercase());
+        assert_eq!(open(&server, "postgres", &name, |config| config).expect("created"), name);
+        let held = format!("SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = '{name}'");
+        assert_eq!(client.value(&held), "UTF8", "{encoding}");
+    }
+}
+
+#[test]
 fn a_database_is_not_created_where_that_was_not_allowed() {
     let Some(server) = start(Options::new()) else { return };
     for change in [|config: Config| config.create_database(false), |config: Config| config.verify_only()] {

@@ -1,12 +1,13 @@
 //! What stands in a database when a schema is made or brought up: settings of the session, rows and names of others, an
 //! encoding.
 
+use mainstay_env::{Env, block_on};
 use mainstay_postgres::schema_testing::{self as runner, How};
 use mainstay_postgres::{Config, PayloadLayout, Postgres};
-use mainstay_store::{Place, StoreClock, Submit, UnitReply, WriteExt};
+use mainstay_store::{ErrorKind, Place, StoreClock, Submit, UnitReply, WriteExt};
 
 use crate::schema::races::until;
-use crate::schema::support::{Lab, assert_at, value, with_database};
+use crate::schema::support::{Lab, assert_at, rows, text, value, with_database};
 
 async fn open(lab: &Lab, set: impl FnOnce(Config) -> Config) -> mainstay_store::Result<Postgres> {
     Postgres::open(&lab.env, set(Config::new(lab.database.url())), StoreClock::Server).await
@@ -87,4 +88,28 @@ fn inputs_go_to_their_own_table_where_a_later_number_has_taken_the_columns_of_th
         let input = "SELECT inputs FROM dbos.workflow_input WHERE workflow_uuid = 'w'";
         assert_eq!(value(&client, input).await, "[1]");
     });
+}
+
+/// Opens a database of some encoding, and demands to be refused where that cannot hold every text.
+async fn of_encoding(lab: &Lab, encoding: &str, is_opened: bool) {
+    let Err(refused) = open(lab, |config| config).await else {
+        assert!(is_opened, "{encoding} was opened");
+        return;
+    };
+    assert!(!is_opened && refused.kind() == ErrorKind::Unsupported, "{encoding}: {refused}");
+    assert!(text(&refused).contains(encoding) && text(&refused).contains("UTF8"), "{refused}");
+    let made = "SELECT FROM pg_namespace WHERE nspname IN ('dbos', 'mainstay')";
+    assert!(rows(&lab.client().await, made).await.is_empty(), "{encoding}");
+}
+
+#[test]
+fn a_database_of_an_encoding_that_cannot_hold_every_text_is_refused() {
+    let Some(server) = mainstay_pgkit::server() else { return };
+    let env = Env::system("schema").expect("a thread");
+    for (encoding, is_opened) in [("LATIN1", false), ("EUC_JP", false), ("SQL_ASCII", true), ("UTF8", true)] {
+        let clause = format!("TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'");
+        let lab = Lab { env: env.clone(), database: server.database_with(&clause).expect("a database") };
+        let opening = env.tasks().spawn("test", async move { of_encoding(&lab, encoding, is_opened).await });
+        block_on(opening).expect("the test to end well");
+    }
 }
