@@ -31,7 +31,10 @@ pub(super) async fn read(client: &Client, schema: &Schema) -> Result<Found, toki
 
 /// The facts themselves, in their order.
 pub(super) async fn lines(client: &Client, schema: &Schema) -> Result<Vec<String>, tokio_postgres::Error> {
-    let rows = super::state::rows(client, &CATALOG.replace("@schema@", &literal(schema.name()))).await?;
+    // A role may have keys and predicates spelled with quotes. The setting ends with these two statements, or with the
+    // transaction that they are part of.
+    let facts = CATALOG.replace("@schema@", &literal(schema.name()));
+    let rows = super::state::rows(client, &format!("SET LOCAL quote_all_identifiers = off;\n{facts}")).await?;
     Ok(rows.iter().filter_map(|row| row.get(0).map(str::to_owned)).collect())
 }
 

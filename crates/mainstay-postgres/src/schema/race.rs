@@ -20,6 +20,7 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// transaction holds up does not hold up everybody behind it, and a limit of the role ends no step of a large table.
 pub(super) const BEGUN: &str =
     "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '5s'; SET LOCAL jit = off;
+    SET LOCAL quote_all_identifiers = off;
     SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')";
 
 /// Lifts the limits that a role or an address has set for a session. An index is built in a transaction of its own, which

@@ -50,6 +50,19 @@ fn a_limit_of_the_role_on_statements_ends_no_step_in_a_transaction_where_the_ses
 }
 
 #[test]
+fn a_role_that_quotes_all_identifiers_opens_a_good_schema() {
+    with_database(|lab| async move {
+        let mut client = lab.client().await;
+        client.batch_execute("SET quote_all_identifiers = on").await.expect("set");
+        for how in [How::Up, How::Up, How::Verify] {
+            let opened = runner::ready(&mut client, "quoted", how, &lab.env).await;
+            assert_eq!(opened.unwrap_or_else(|error| panic!("{how:?}: {error}")).0, 125);
+        }
+        assert_at(&client, "quoted", 125, "quoted").await;
+    });
+}
+
+#[test]
 fn of_several_recorded_numbers_the_highest_counts_and_one_is_left() {
     with_database(|lab| async move {
         for (schema, made, also) in [("seven", 108, 107), ("typescript", 108, 47), ("later", 124, 3)] {
