@@ -84,7 +84,21 @@ pub(super) fn lacks(found: &Found, number: u32) -> Vec<&'static str> {
 
 /// The names of the indexes that the ladder builds.
 pub(super) fn index_names() -> BTreeSet<&'static str> {
-    all().filter_map(|fact| fact.text.strip_prefix("index ")?.split(' ').next()).collect()
+    names(u32::MAX, |text| text.strip_prefix("index ")?.split(' ').next())
+}
+
+/// The names that tables and indexes have at some number up to `number`.
+pub(super) fn relation_names(number: u32) -> BTreeSet<&'static str> {
+    names(number, |text| text.strip_prefix("table ").or_else(|| text.strip_prefix("index ")?.split(' ').next()))
+}
+
+/// The names that functions have at some number up to `number`.
+pub(super) fn function_names(number: u32) -> BTreeSet<&'static str> {
+    names(number, |text| text.strip_prefix("function ")?.split('(').next())
+}
+
+fn names(number: u32, name: impl Fn(&'static str) -> Option<&'static str>) -> BTreeSet<&'static str> {
+    all().filter(|fact| fact.first <= number).filter_map(|fact| name(fact.text)).collect()
 }
 
 fn refuse(faults: &[String], number: u32, schema: &Schema) -> Result<(), Fault> {

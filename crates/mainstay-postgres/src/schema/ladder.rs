@@ -13,7 +13,7 @@ use crate::identifier::Schema;
 use super::race::{self, BEGUN, LOCK, LOCK_WAIT};
 use super::shape::{Manner, fill};
 use super::state::{self, State};
-use super::{catalog, online};
+use super::{catalog, online, taken};
 
 /// How long a schema may stand at one number while somebody else is at work on it. An index of a large table takes a while.
 const STANDSTILL: Duration = Duration::from_secs(600);
@@ -144,6 +144,11 @@ impl Climber<'_> {
         let state = state::read(tx.client(), schema).await?;
         if !state.is_empty() {
             return Ok(Turn::Done);
+        }
+        if let Some(taken) = taken::find(tx.client(), schema, target).await? {
+            // A program that made all this has been faster.
+            let is_empty = state::read(tx.client(), schema).await?.is_empty();
+            return if is_empty { Err(taken) } else { Ok(Turn::Done) };
         }
         let mut text = String::new();
         // Not attempted where it is there: that would take a right that the role need not have.

@@ -13,6 +13,7 @@ mod race;
 mod rights;
 mod shape;
 mod state;
+mod taken;
 #[doc(hidden)]
 pub mod testing;
 
@@ -82,8 +83,8 @@ pub(crate) enum Route {
 /// Makes a database ready for the store, as far as `mode` allows, and says what it has.
 ///
 /// Atomic: each number by itself. Idempotent: yes, also beside others that do the same.
-/// Errors: `Unsupported` for a schema that is too old to be used as it is, sharded, or numbered by an old TypeScript SDK, or
-/// for an encoding that cannot hold every text;
+/// Errors: `Unsupported` for a schema that is too old to be used as it is, sharded, or numbered by an old TypeScript SDK, for
+/// names that somebody's own objects have, and for an encoding that cannot hold every text;
 /// `Corrupt` for one that lacks what its number promises; `Denied` names the right that is missing; `Contended` when another
 /// program holds the schema up.
 pub(crate) async fn prepare(

@@ -87,6 +87,37 @@ fn of_several_recorded_numbers_the_highest_counts_and_one_is_left() {
 }
 
 #[test]
+fn what_others_have_made_under_a_name_of_the_schema_is_named_and_nothing_is_written() {
+    with_database(|lab| async move {
+        let client = lab.client().await;
+        for (n, (made, named)) in [
+            ("TABLE s.queues (id int)", "table queues"),
+            ("TABLE s.\"streams\" (id int)", "table streams"),
+            ("VIEW s.workflow_status AS SELECT 1 AS x", "view workflow_status"),
+            ("VIEW s.dbos_migrations AS SELECT 1 AS x", "view dbos_migrations"),
+            ("SEQUENCE s.workflow_input", "sequence workflow_input"),
+            ("TYPE s.notifications AS ENUM ('a')", "type notifications"),
+            ("FUNCTION s.send_message() RETURNS int LANGUAGE sql AS 'SELECT 1'", "function send_message"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let schema = format!("own_{n}");
+            let made = format!("CREATE SCHEMA {schema}; CREATE {}", made.replace("s.", &format!("{schema}.")));
+            client.batch_execute(&made).await.expect("made");
+            let count = format!("SELECT count(*) FROM pg_class WHERE relnamespace = '{schema}'::regnamespace");
+            let before = value(&client, &count).await;
+            let refused = lab.ready(&schema, How::Up).await.expect_err(named);
+            assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+            assert!(text(&refused).contains(named) && text(&refused).contains(&schema), "{refused}");
+            assert_eq!(value(&client, &count).await, before, "{named}");
+        }
+        client.batch_execute("CREATE SCHEMA own; CREATE TABLE own.orders (id int)").await.expect("made");
+        lab.ready("own", How::Up).await.expect("another name is in nobody's way");
+    });
+}
+
+#[test]
 fn inputs_go_to_their_own_table_where_a_later_number_has_taken_the_columns_of_the_row() {
     with_database(|lab| async move {
         lab.ready("dbos", How::Up).await.expect("made");
