@@ -1,9 +1,12 @@
 //! What surrounds the process: variables, home, the name of its user. A test brings its own.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
+use mainstay_store::FieldError;
+
+type Variables = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 
 /// Where defaults come from.
 pub(crate) struct Environment {
@@ -15,7 +18,7 @@ pub(crate) struct Environment {
 impl Environment {
     /// Of this process.
     pub(crate) fn process() -> Self {
-        let variable = |name: &str| std::env::var(name).ok();
+        let variable = |name: &str| std::env::var_os(name);
         Self { variable: Box::new(variable), home: std::env::home_dir(), user: whoami::username().ok() }
     }
 
@@ -25,12 +28,15 @@ impl Environment {
         let variables: std::collections::BTreeMap<String, String> =
             variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let (home, user) = (variables.get("HOME").map(PathBuf::from), variables.get("USER").cloned());
-        Self { variable: Box::new(move |name| variables.get(name).cloned()), home, user }
+        Self { variable: Box::new(move |name| variables.get(name).map(OsString::from)), home, user }
     }
 
-    /// A variable that is set; an empty one is not, as with libpq.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        (self.variable)(name).filter(|value| !value.is_empty())
+    /// A variable that is set, be it to nothing: what that means depends on the key.
+    ///
+    /// Errors: one that is no text is refused, for what it asks would be forgotten.
+    pub(crate) fn variable(&self, name: &str) -> Result<Option<String>, FieldError> {
+        let text = |value: OsString| value.into_string().map_err(|_| FieldError::new(name, "is not UTF-8"));
+        (self.variable)(name).map(text).transpose()
     }
 
     /// The home of the user.
@@ -47,5 +53,19 @@ impl Environment {
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn a_variable_that_is_no_text_is_refused_and_not_taken_for_none() {
+        let variable = |name: &str| (name == "PGSSLMODE").then(|| OsString::from_vec(b"require\xff".to_vec()));
+        let environment = Environment { variable: Box::new(variable), home: None, user: None };
+        assert_eq!(environment.variable("PGSSLMODE").expect_err("no text").field, "PGSSLMODE");
+        assert_eq!(environment.variable("PGPORT").expect("not set"), None);
     }
 }

@@ -13,6 +13,9 @@ use super::text;
 /// Most characters of an unknown key that is named in an error: what is longer is no key.
 const LONGEST_KEY: usize = 32;
 
+/// The variable by which libpq was told to use TLS before there were modes.
+const REQUIRE_TLS: &str = "PGREQUIRESSL";
+
 #[derive(Debug)]
 struct Said {
     value: Secret,
@@ -40,16 +43,25 @@ impl Given {
             if given.contains_key(key.name) {
                 continue;
             }
-            if let Some(value) = environment.variable(key.variable) {
+            if let Some(value) = environment.variable(key.variable)? {
                 put(&mut given, key, Said { value: Secret::new(value), by: key.variable.into() })?;
             }
+        }
+        // The old name: what begins with a 1 asks for TLS where no mode is said.
+        if !given.contains_key("sslmode") && environment.variable(REQUIRE_TLS)?.is_some_and(|on| on.starts_with('1')) {
+            given.insert("sslmode", Said { value: Secret::new("require".into()), by: REQUIRE_TLS.into() });
         }
         Ok(Self(given))
     }
 
-    /// The value of a key, when it is there and not empty.
+    /// The value of a key, when it is there and not empty: of a name, a place or a file libpq takes an empty one for none.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(|said| said.value.reveal()).filter(|value| !value.is_empty())
+        self.written(key).filter(|value| !value.is_empty())
+    }
+
+    /// The same as it was written. An empty word or number is wrong: taken for none, it would undo what was asked elsewhere.
+    fn written(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(|said| said.value.reveal())
     }
 
     /// The same in pieces at commas, each without white space around; none when it was not said.
@@ -60,12 +72,12 @@ impl Given {
     /// The same as a number.
     pub(crate) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, FieldError> {
         let parse = |text: &str| text.trim().parse().map_err(|_| self.wrong(key, "is not a number that it may have"));
-        self.get(key).map(parse).transpose()
+        self.written(key).map(parse).transpose()
     }
 
     /// The same as one of a few words.
     pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, FieldError> {
-        let Some(said) = self.get(key) else { return Ok(None) };
+        let Some(said) = self.written(key) else { return Ok(None) };
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == said) {
             return Ok(Some(*meaning));
         }

@@ -64,6 +64,52 @@ fn a_part_that_is_wrong_is_named_and_not_shown() {
 }
 
 #[test]
+fn an_empty_word_or_number_is_refused_and_an_empty_name_is_none() {
+    let said = [("PGSSLMODE", "require"), ("PGGSSENCMODE", "disable")];
+    for key in [
+        "sslmode",
+        "gssencmode",
+        "target_session_attrs",
+        "load_balance_hosts",
+        "channel_binding",
+        "sslnegotiation",
+        "sslcertmode",
+        "sslsni",
+        "connect_timeout",
+        "keepalives",
+        "keepalives_idle",
+        "keepalives_interval",
+        "keepalives_count",
+        "tcp_user_timeout",
+    ] {
+        for address in [format!("postgres://u@h/d?{key}="), format!("host=h {key}=''")] {
+            assert_eq!(read(&address, &said).expect_err(&address).field, format!("url.{key}"));
+        }
+        let variable = crate::connect::keys::find(key).expect("a key").variable;
+        if !variable.is_empty() {
+            assert_eq!(read("host=h", &[(variable, "")]).expect_err(variable).field, variable);
+        }
+    }
+    let empty = "host='' port='' user='' dbname='' password='' passfile='' options='' sslrootcert='' sslcert=''";
+    assert_eq!(servers(empty, &[]), servers("", &[]));
+    let variables = ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD"];
+    let settings = read("", &variables.map(|name| (name, ""))).expect("defaults");
+    assert_eq!((settings.user.as_str(), settings.database.as_str()), ("os-user", "os-user"));
+}
+
+#[test]
+fn the_old_variable_asks_for_tls_where_no_mode_is_said() {
+    use crate::connect::tls::Mode;
+    let mode = |address, variables: &[_]| read(address, variables).map(|settings| settings.tls.mode);
+    assert_eq!(mode("host=h", &[("PGREQUIRESSL", "1")]).expect("read"), Mode::Require);
+    assert_eq!(mode("host=h", &[("PGREQUIRESSL", "0")]).expect("read"), Mode::Prefer);
+    assert_eq!(mode("host=h sslmode=allow", &[("PGREQUIRESSL", "1")]).expect("read"), Mode::Allow);
+    assert_eq!(mode("host=h", &[("PGREQUIRESSL", "1"), ("PGSSLMODE", "disable")]).expect("read"), Mode::Disable);
+    let weak = mode("host=h sslrootcert=system", &[("PGREQUIRESSL", "1")]).expect_err("weak");
+    assert_eq!(weak.field, "PGREQUIRESSL");
+}
+
+#[test]
 fn names_come_from_the_address_then_the_environment_then_the_system() {
     let names = |address: &str, variables: &[(&str, &str)]| {
         let settings = read(address, variables).expect("read");
