@@ -9,7 +9,7 @@ use mainstay_store::FieldError;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, SupportedProtocolVersion};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,6 +25,9 @@ use super::verify::{Check, Verifier};
 
 /// The protocol that a server from 17 on expects to be named when TLS comes first.
 const ALPN: &[u8] = b"postgresql";
+
+/// Stands for a host whose name TLS cannot carry, such as `db-`, where no name is checked. Of an address none is sent.
+const NO_NAME: &str = "0.0.0.0";
 
 /// libpq's modes, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +71,13 @@ impl Tls {
         if direct && mode < Mode::Require {
             return Err(given.wrong("sslnegotiation", "is direct, which needs an sslmode of require or stronger"));
         }
+        if mode == Mode::VerifyFull {
+            let nameless = |target: &Target| matches!(&target.place, Place::Tcp(name, _) if !can_be_named(name));
+            if targets.iter().any(nameless) {
+                let detail = "is not a name or an address that a certificate can be checked for, as verify-full asks";
+                return Err(given.wrong("host", detail));
+            }
+        }
         let mut tls = Self { mode, direct, check: Check::Nothing, config: None };
         if mode != Mode::Disable && targets.iter().any(|target| matches!(target.place, Place::Tcp(..))) {
             let (check, config) = config(given, environment, &tls)?;
@@ -110,6 +120,11 @@ impl Tls {
         let config = self.config.as_deref().cloned().unwrap_or_else(nobody);
         (Maker { inner: MakeRustlsConnect::new(config), used: used.clone() }, used)
     }
+}
+
+/// Whether TLS can carry the name of a host.
+fn can_be_named(host: &str) -> bool {
+    ServerName::try_from(host).is_ok()
 }
 
 /// A configuration that trusts nobody, for connections that make no TLS session.
@@ -245,6 +260,8 @@ impl MakeTlsConnect<Socket> for Maker {
     type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
+        // A name that is to be checked was seen to before: without this, one would be taken for a failure of TLS.
+        let host = if can_be_named(host) { host } else { NO_NAME };
         let inner = <MakeRustlsConnect as MakeTlsConnect<Socket>>::make_tls_connect(&mut self.inner, host)?;
         Ok(Session { inner, used: self.used.clone() })
     }

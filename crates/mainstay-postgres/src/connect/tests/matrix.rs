@@ -113,6 +113,36 @@ fn case_o49_each_mode_meets_each_kind_of_server_as_with_libpq() {
 }
 
 #[test]
+fn a_host_whose_name_tls_cannot_carry_is_encrypted_but_not_checked_by_name() {
+    let authority = Authority::new();
+    let root = authority.path("root.crt");
+    let pem = authority.issue("db", &NAMES, Age::Current);
+    let Some(server) = start(pem.options().hba("hostssl all all all trust")) else { return };
+    let env = env();
+    let port = server.port();
+    for name in ["db-", "-x", "db.1", "127.1", "fe80::1%eth0"] {
+        let of = |mode: &str, root: &str| {
+            let place = format!("host={name} hostaddr=127.0.0.1 port={port} user=postgres");
+            value(&env, &format!("{place} sslmode={mode}{root}"), IS_ENCRYPTED)
+        };
+        let root = format!(" sslrootcert={}", root.display());
+        for (mode, root) in [("allow", ""), ("prefer", ""), ("prefer", &root), ("require", ""), ("verify-ca", &root)] {
+            assert_eq!(of(mode, root).unwrap_or_else(|error| panic!("{name}, {mode}: {error}")), "t");
+        }
+        let error = of("verify-full", &root).expect_err(name);
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("url.host")), "{name}: {error}");
+        assert!(error.to_string().contains("verify-full") && !error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_host_whose_name_tls_cannot_carry_is_no_reason_for_a_plain_session() {
+    let Some(server) = start(self_signed("localhost", &NAMES, false).options()) else { return };
+    let place = format!("host=db- hostaddr=127.0.0.1 port={} user=postgres", server.port());
+    assert_eq!(value(&env(), &place, IS_ENCRYPTED).expect("connected"), "t");
+}
+
+#[test]
 fn the_server_s_own_certificate_may_be_the_root_even_as_an_authority_s() {
     for authority in [false, true] {
         let pem = self_signed("localhost", &NAMES, authority);
