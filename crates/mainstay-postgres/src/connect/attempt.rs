@@ -1,14 +1,15 @@
-//! One server: its connection, with TLS tried as the mode says, within a limit, and what kind of session it is.
+//! One server: its addresses in turn, each within a limit and with TLS tried as the mode says, and its kind of session.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use futures_util::{StreamExt, stream};
 use mainstay_store::{ErrorKind, StoreError};
-use tokio_postgres::config::{LoadBalanceHosts, SslMode, SslNegotiation};
+use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::{AsyncMessage, Client, Config as Driver, Error, SimpleQueryMessage};
 
 use super::redact::redacted;
@@ -68,6 +69,18 @@ impl Unconnected {
             }
     }
 
+    /// Whether the next address of the server is tried: where this one has said nothing that ends the search, as with libpq.
+    fn is_of_address(&self) -> bool {
+        self.kind == ErrorKind::Unavailable && !self.is_answer() && !self.other_kind
+    }
+
+    /// One failure for those of several addresses.
+    fn of_addresses(failures: &[Self]) -> Self {
+        let mut texts: Vec<&str> = failures.iter().map(|failure| failure.text.as_str()).collect();
+        texts.dedup();
+        Self::unavailable(if texts.is_empty() { "its name has no address".into() } else { texts.join("; ") })
+    }
+
     /// One failure for those of several servers; the last decides, unless an earlier one may pass.
     pub(super) fn of_all(failures: Vec<(usize, Self)>, servers: usize) -> Self {
         let may_pass = failures.iter().rposition(|(_, failure)| failure.kind == ErrorKind::Unavailable);
@@ -92,29 +105,79 @@ impl Unconnected {
 }
 
 impl Connector {
-    /// Connects to one server within its limit, the check of its session included.
+    /// Connects to one server, by the first of its addresses that answers.
     pub(super) async fn attempt(
         &self,
         target: &Target,
         database: &str,
         kind: SessionKind,
     ) -> Result<Connected, Unconnected> {
+        match &target.place {
+            Place::Tcp(name, None) => {
+                let addresses = self.addresses(name, target.port).await?;
+                self.attempt_each(target, &addresses, database, kind).await
+            }
+            Place::Tcp(_, Some(address)) => self.attempt_at(target, Some(*address), database, kind).await,
+            Place::Unix(_) => self.attempt_at(target, None, database, kind).await,
+        }
+    }
+
+    /// The addresses of a name, in the order in which they are tried.
+    pub(super) async fn addresses(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, Unconnected> {
+        let limit = self.settings.patience;
+        let found = self.env.timeout(limit, tokio::net::lookup_host((name, port))).await;
+        let found = found.map_err(|_| Unconnected::unavailable(format!("no address within {} s", limit.as_secs())))?;
+        let unknown =
+            |error| Unconnected::unavailable(redacted(&self.settings, format!("error connecting to server: {error}")));
+        let mut addresses: Vec<IpAddr> = found.map_err(unknown)?.map(|address| address.ip()).collect();
+        if self.settings.shuffled {
+            self.env.rng().shuffle(&mut addresses);
+        }
+        Ok(addresses)
+    }
+
+    /// Each address has the whole limit, so that one that keeps silent takes nothing from those behind it.
+    pub(super) async fn attempt_each(
+        &self,
+        target: &Target,
+        addresses: &[IpAddr],
+        database: &str,
+        kind: SessionKind,
+    ) -> Result<Connected, Unconnected> {
+        let mut failures = Vec::new();
+        for address in addresses {
+            match self.attempt_at(target, Some(*address), database, kind).await {
+                Err(failure) if failure.is_of_address() => failures.push(failure),
+                result => return result,
+            }
+        }
+        Err(Unconnected::of_addresses(&failures))
+    }
+
+    /// Connects within the limit, the check of the session included.
+    async fn attempt_at(
+        &self,
+        target: &Target,
+        address: Option<IpAddr>,
+        database: &str,
+        kind: SessionKind,
+    ) -> Result<Connected, Unconnected> {
         let limit = self.settings.patience;
         let attempt = async {
-            let connected = self.negotiate(target, database).await.map_err(|error| self.failure(&error))?;
+            let connected = self.negotiate(target, address, database).await.map_err(|error| self.failure(&error))?;
             self.of_kind(connected, kind).await
         };
         let late = |_| Unconnected::unavailable(format!("no connection within {} s", limit.as_secs()));
         self.env.timeout(limit, attempt).await.map_err(late)?
     }
 
-    async fn negotiate(&self, target: &Target, database: &str) -> Result<Connected, Error> {
+    async fn negotiate(&self, target: &Target, address: Option<IpAddr>, database: &str) -> Result<Connected, Error> {
         let tls = &self.settings.tls;
         let mut mode = tls.first(&target.place);
         let mut again = true;
         loop {
             let (maker, used) = tls.connector();
-            let error = match self.driver(target, database, mode).connect(maker).await {
+            let error = match self.driver(target, address, database, mode).connect(maker).await {
                 Ok((client, mut connection)) => {
                     let messages = stream::poll_fn(move |cx| connection.poll_message(cx));
                     return Ok(Connected { client, messages: Box::pin(messages) });
@@ -128,7 +191,7 @@ impl Connector {
         }
     }
 
-    fn driver(&self, target: &Target, database: &str, mode: SslMode) -> Driver {
+    fn driver(&self, target: &Target, address: Option<IpAddr>, database: &str, mode: SslMode) -> Driver {
         let settings = &*self.settings;
         let mut driver = Driver::new();
         driver.user(&settings.user).dbname(database).port(target.port).ssl_mode(mode).channel_binding(settings.binding);
@@ -136,7 +199,7 @@ impl Connector {
             driver.ssl_negotiation(SslNegotiation::Direct);
         }
         match &target.place {
-            Place::Tcp(name, address) => {
+            Place::Tcp(name, _) => {
                 driver.host(name);
                 address.map(|address| driver.hostaddr(address));
             }
@@ -153,9 +216,6 @@ impl Connector {
         keepalive.interval.map(|interval| driver.keepalives_interval(interval));
         keepalive.count.map(|count| driver.keepalives_retries(count));
         keepalive.user_timeout.map(|limit| driver.tcp_user_timeout(limit));
-        if settings.shuffled {
-            driver.load_balance_hosts(LoadBalanceHosts::Random);
-        }
         driver
     }
 

@@ -18,7 +18,7 @@ const DEFAULT_HOSTS: [&str; 3] = ["/var/run/postgresql", "/tmp", "localhost"];
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// Longest that one host is waited for, handshake included, when nothing is said: libpq's would be for ever.
+/// Longest that one address of a host is waited for, handshake included, when nothing is said: libpq's would be for ever.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where `connect_timeout=0` ends, which with libpq is never.

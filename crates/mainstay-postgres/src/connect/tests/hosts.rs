@@ -1,12 +1,13 @@
 //! Which server of several is taken, and what a server that does not answer costs.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 use mainstay_pgkit::Options;
-use mainstay_store::ErrorKind;
+use mainstay_store::{ErrorKind, StoreError};
 
-use super::{block, connector, env, start, value};
+use super::super::settings::SessionKind;
+use super::{ask, block, connector, env, start, value};
 use crate::config::Config;
 
 const PORT: &str = "SHOW port";
@@ -115,6 +116,47 @@ fn random_order_takes_each_server_and_falls_back_to_one_that_answers() {
     assert_eq!(seen.len(), 2);
     second.stop_immediate();
     assert!((0..5).all(|_| value(&env, &url, PORT).expect("connected") == first.port().to_string()));
+}
+
+#[test]
+fn an_address_that_never_answers_takes_nothing_from_the_next_one_of_its_name() {
+    let Some(server) = start(Options::new()) else { return };
+    let silent = TcpListener::bind(("127.0.0.2", server.port())).expect("the same port of another address");
+    let env = env();
+    let url = format!("postgres://postgres@localhost:{}/postgres?connect_timeout=2", server.port());
+    let connector = connector(&env, &Config::new(url), &[]).expect("read");
+    let began = env.monotonic();
+    let answer = block(&env, async move {
+        let target = &connector.settings.targets[0];
+        let found = connector.addresses("localhost", 1).await.expect("addresses of this machine");
+        assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
+        let addresses = ["127.0.0.2", "127.0.0.1"].map(|address| address.parse().expect("an address"));
+        let connected = connector.attempt_each(target, &addresses, "postgres", SessionKind::Any).await;
+        ask(connected.expect("the second address answers"), PORT).await
+    });
+    let took = env.monotonic().0.saturating_sub(began.0);
+    assert_eq!(answer, server.port().to_string());
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(4), "{took:?}");
+    drop(silent);
+}
+
+#[test]
+fn an_address_that_refuses_the_login_ends_the_search_and_one_that_refuses_the_line_does_not() {
+    let Some(server) = start(Options::new()) else { return };
+    let env = env();
+    let url = format!("postgres://postgres@localhost:{}/none?connect_timeout=2", server.port());
+    let connector = connector(&env, &Config::new(url), &[]).expect("read");
+    let failures = block(&env, async move {
+        let target = &connector.settings.targets[0];
+        let addresses = ["127.0.0.2", "127.0.0.1", "127.0.0.3"].map(|address| address.parse().expect("an address"));
+        let missing = connector.attempt_each(target, &addresses, "none", SessionKind::Any).await;
+        let closed = connector.attempt_each(target, &addresses[..1], "none", SessionKind::Any).await;
+        let none = connector.attempt_each(target, &[], "none", SessionKind::Any).await;
+        [missing, closed, none].map(|result| result.expect_err("no connection").into_error())
+    });
+    let kinds = [ErrorKind::NotFound, ErrorKind::Unavailable, ErrorKind::Unavailable];
+    assert_eq!(failures.each_ref().map(StoreError::kind), kinds, "{failures:?}");
+    assert!(failures[1].to_string().contains("refused"), "{failures:?}");
 }
 
 #[test]
