@@ -84,6 +84,11 @@ pub(crate) fn settings(local: bool) -> String {
 /// How a transaction begins; the setting of a connection does not reach a transaction behind a pooler.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
+/// Sent behind a BEGIN of which nobody has seen the answer: where there is no transaction, those two times are one, and what
+/// follows, each statement a transaction of its own then, may write nothing. A BEGIN fails when it is cancelled, for one.
+const ONLY_INSIDE: &str = "SELECT pg_catalog.set_config('default_transaction_read_only', 'on', false)
+    WHERE pg_catalog.now() = pg_catalog.statement_timestamp()";
+
 /// Has the server undo a transaction of which nothing more is heard for as long as a call may take: a client that a dead line
 /// has made give up cannot tell it, and the locks would stay until the server notices. It also ends a statement of which
 /// nobody waits for the answer any more: behind a lock it would keep its connection. Lower limits of the role stay.
@@ -169,7 +174,7 @@ impl Session {
         self.judged(rows)
     }
 
-    /// Statements in one transaction and one trip. The first failure is the answer, and then nothing is done.
+    /// Statements in one transaction and one trip, behind a pooler two. The first failure is the answer, and then nothing is done.
     pub(crate) async fn transaction(&mut self, asks: &[Ask<'_>]) -> Result<Vec<Vec<Row>>, Fault> {
         self.run(asks, true, true).await
     }
@@ -199,16 +204,15 @@ impl Session {
     async fn run(&mut self, asks: &[Ask<'_>], begins: bool, ends: bool) -> Result<Vec<Vec<Row>>, Fault> {
         self.prepare(asks).await?;
         self.open = true;
+        let together = begins && !self.pooler;
+        if begins && !together {
+            self.begin_pooled().await?;
+        }
         let (this, failed) = (&*self, &AtomicBool::new(false));
-        let mut sent: Vec<Asked<'_>> = Vec::with_capacity(asks.len() + 2);
+        let mut sent: Vec<Asked<'_>> = Vec::with_capacity(asks.len() + 3);
         // Each is put on the wire by its first poll, and they are polled in order.
-        if begins {
-            let begin = if self.pooler {
-                format!("{BEGIN};{}{}", settings(true), limits(self.limit, true))
-            } else {
-                BEGIN.to_owned()
-            };
-            sent.push(Box::pin(async move { this.client.batch_execute(&begin).await.map(|()| Vec::new()) }));
+        for text in [BEGIN, ONLY_INSIDE].into_iter().filter(|_| together) {
+            sent.push(Box::pin(async move { this.client.batch_execute(text).await.map(|()| Vec::new()) }));
         }
         for ask in asks {
             sent.push(Box::pin(async move {
@@ -226,6 +230,8 @@ impl Session {
         }
         let answers = in_order(sent).await;
         let failed = answers.iter().any(Result::is_err);
+        // It may write nothing any more.
+        self.broken |= together && answers.first().is_some_and(Result::is_err);
         let all: Result<Vec<Vec<Row>>, tokio_postgres::Error> = answers.into_iter().collect();
         if ends {
             // A COMMIT after a failure undoes, so the connection is as it was; a lost one is judged below.
@@ -235,13 +241,25 @@ impl Session {
             let _ = self.cancel().await;
         }
         let mut rows = self.judged(all)?;
-        if begins {
-            rows.remove(0);
+        if together {
+            rows.drain(..2);
         }
         if ends {
             rows.pop();
         }
         Ok(rows)
+    }
+
+    /// Begins a transaction behind a pooler and waits for the answer, which costs a trip: after a BEGIN that it refuses, as for
+    /// want of a connection, it would run what follows on any connection, each statement a transaction of its own.
+    async fn begin_pooled(&mut self) -> Result<(), Fault> {
+        let begin = format!("{BEGIN};{}{}", settings(true), limits(self.limit, true));
+        let begun = self.client.batch_execute(&begin).await;
+        if begun.is_err() && !self.client.is_closed() {
+            // What failed is told, as below.
+            let _ = self.cancel().await;
+        }
+        self.judged(begun)
     }
 
     async fn asked(&self, ask: &Ask<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
