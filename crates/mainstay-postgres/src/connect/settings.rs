@@ -120,6 +120,9 @@ impl Settings {
         let database = given.get("dbname").unwrap_or(user);
         check_encoding(&given)?;
         given.word("gssencmode", &[("disable", ()), ("prefer", ())])?;
+        if application.is_some_and(|name| name.contains('\0')) {
+            return Err(FieldError::new("application_name", "contains a NUL character"));
+        }
         let application = application.or(given.get("application_name")).or(given.get("fallback_application_name"));
         let targets = targets(&given, environment, database, user)?;
         let settings = Self {
@@ -196,13 +199,15 @@ fn targets(given: &Given, environment: &Environment, database: &str, user: &str)
             path.or_else(|| Some(environment.home()?.join(".pgpass"))).and_then(|path| passfile::read(&path))
         }
     };
+    let named = given.get("host").is_some();
     let password = |place: &Place, port: u16| match (given.get("password"), &file) {
         (Some(password), _) => Some(Secret::new(password.into())),
         (None, Some(file)) => {
             let host = match place {
                 Place::Tcp(name, _) => name.as_str(),
+                // A folder that was named goes by its name, but for the default one; without a name a host is the local one.
                 Place::Unix(folder) => {
-                    folder.to_str().filter(|folder| !DEFAULT_HOSTS.contains(folder)).unwrap_or("localhost")
+                    folder.to_str().filter(|folder| named && *folder != DEFAULT_HOSTS[0]).unwrap_or("localhost")
                 }
             };
             passfile::find(file, &Wanted { host, port, database, user })

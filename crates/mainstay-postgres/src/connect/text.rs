@@ -52,7 +52,8 @@ fn url(text: &str) -> Result<Vec<Pair>, FieldError> {
     Ok(pairs)
 }
 
-/// The hosts and the ports, each joined by commas (ports only when one is said), and what follows them.
+/// The hosts and the ports, each joined by commas, and what follows them. Several hosts without ports have ports that are not
+/// said, which stand before a variable's.
 fn netlocs(text: &str) -> Result<(String, String, &str), FieldError> {
     let (mut hosts, mut ports, mut rest) = (Vec::new(), Vec::new(), text);
     loop {
@@ -82,8 +83,7 @@ fn netlocs(text: &str) -> Result<(String, String, &str), FieldError> {
             None => break,
         }
     }
-    let said = ports.iter().any(|port| !port.is_empty());
-    Ok((hosts.join(","), if said { ports.join(",") } else { String::new() }, rest))
+    Ok((hosts.join(","), ports.join(","), rest))
 }
 
 fn query_pairs(query: &str, pairs: &mut Vec<Pair>) -> Result<(), FieldError> {
@@ -185,8 +185,9 @@ mod tests {
             ("postgres:///my%20db%2Fx", "dbname=my db/x"),
             ("postgres://h1:1,h2:2/d", "host=h1,h2 port=1,2 dbname=d"),
             ("postgres://h1,h2:2", "host=h1,h2 port=,2"),
+            ("postgres://h1,h2/d", "host=h1,h2 port=, dbname=d"),
             ("postgres://[::1]:5432/d", "host=::1 port=5432 dbname=d"),
-            ("postgres://[::1],[fe80::1%25eth0]?user=u", "host=::1,fe80::1%eth0 user=u"),
+            ("postgres://[::1],[fe80::1%25eth0]?user=u", "host=::1,fe80::1%eth0 port=, user=u"),
             ("postgres://%2Fsock%2Fdir:5/d", "host=/sock/dir port=5 dbname=d"),
             ("postgres:///d?host=/sock/dir&port=5", "dbname=d host=/sock/dir port=5"),
             ("postgres://h/d?sslmode=require&options=-c%20a%3Db", "host=h dbname=d sslmode=require options=-c a=b"),

@@ -49,6 +49,9 @@ const MODES: &[(&str, Mode)] = &[
     ("verify-full", Mode::VerifyFull),
 ];
 
+/// Versions by their places: those from 2 on are spoken.
+const VERSIONS: [&str; 4] = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
+
 /// TLS of one database.
 #[derive(Debug)]
 pub(crate) struct Tls {
@@ -173,9 +176,15 @@ fn config(given: &Given, environment: &Environment, tls: &Tls) -> Result<(Check,
 }
 
 fn versions(given: &Given) -> Result<Vec<&'static SupportedProtocolVersion>, FieldError> {
-    let names = [("TLSv1", 0), ("TLSv1.1", 1), ("TLSv1.2", 2), ("TLSv1.3", 3)];
-    let lowest = given.word("ssl_min_protocol_version", &names)?.unwrap_or(2);
-    let highest = given.word("ssl_max_protocol_version", &names)?.unwrap_or(3);
+    // In any case of letters, and an empty one is none, as with libpq.
+    let version = |key: &str, missing| match given.get(key) {
+        None => Ok(missing),
+        Some(said) => VERSIONS
+            .iter()
+            .position(|name| name.eq_ignore_ascii_case(said))
+            .ok_or_else(|| given.wrong(key, format!("must be one of {}", VERSIONS.join(", ")))),
+    };
+    let (lowest, highest) = (version("ssl_min_protocol_version", 2)?, version("ssl_max_protocol_version", 3)?);
     if highest < 2 || lowest > highest {
         let key = if highest < 2 { "ssl_max_protocol_version" } else { "ssl_min_protocol_version" };
         return Err(given.wrong(key, "leaves none of TLSv1.2 and TLSv1.3"));

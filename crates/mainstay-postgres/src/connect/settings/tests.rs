@@ -35,6 +35,10 @@ fn case_o49_servers_are_those_that_libpq_would_try() {
         assert_eq!(servers(address, &[]), expected, "{address}");
     }
     assert_eq!(servers("", &[("PGHOST", "e1,e2"), ("PGPORT", "1,2")]), "e1:1 e2:2");
+    let port = [("PGPORT", "7777")];
+    assert_eq!(servers("postgres://h1,h2/d", &port), "h1:5432 h2:5432");
+    assert_eq!(servers("postgres://h1/d", &port), "h1:7777");
+    assert_eq!(servers("host=h1,h2", &port), "h1:7777 h2:7777");
 }
 
 #[test]
@@ -123,6 +127,19 @@ fn names_come_from_the_address_then_the_environment_then_the_system() {
     let address = Secret::new("application_name=url".into());
     let settings = Settings::read(&address, Some("config"), &Environment::of([("USER", "u")])).expect("read");
     assert_eq!(settings.application.as_deref(), Some("config"));
+    let error = Settings::read(&address, Some("a\0b"), &Environment::of([("USER", "u")])).expect_err("a NUL");
+    assert_eq!(error.to_string(), "application_name: contains a NUL character");
+}
+
+#[test]
+fn a_version_of_tls_is_read_in_any_case_of_letters() {
+    for version in ["tlsv1.2", "TLSV1.2", "TLSv1.2", ""] {
+        let address = format!("host=h ssl_min_protocol_version='{version}' ssl_max_protocol_version=TLSV1.3");
+        assert!(read(&address, &[("PGSSLMINPROTOCOLVERSION", "")]).is_ok(), "{version}");
+    }
+    let error = read("host=h ssl_min_protocol_version=tlsv1.4", &[]).expect_err("no such version");
+    let known = "url.ssl_min_protocol_version: must be one of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3";
+    assert_eq!(error.to_string(), known);
 }
 
 #[test]
@@ -146,7 +163,8 @@ fn a_password_file_gives_each_server_its_own_password() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().expect("home");
     let path = home.path().join(".pgpass");
-    std::fs::write(&path, "h1:1:db:u:one\nlocalhost:*:db:u:local\n").expect("written");
+    std::fs::write(&path, "h1:1:db:u:one\nlocalhost:*:db:u:local\n/tmp:*:db:u:tmp\n/sock:*:db:u:sock\n")
+        .expect("written");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("mode");
     let passwords = |address: &str, variables: &[(&str, &str)]| {
         let settings = read(address, variables).expect("read");
@@ -157,6 +175,8 @@ fn a_password_file_gives_each_server_its_own_password() {
     let home_variable = [("HOME", home.path().to_str().expect("utf-8"))];
     assert_eq!(passwords("postgres://u@h1:1,h2:2/db", &home_variable), "one -");
     assert_eq!(passwords("postgres://u@/db", &home_variable), "local local local");
+    let folders = "user=u dbname=db host=/var/run/postgresql,/tmp,/sock,/other";
+    assert_eq!(passwords(folders, &home_variable), "local tmp sock -");
     assert_eq!(passwords("postgres://u:own@h1:1/db", &home_variable), "own");
     assert_eq!(passwords("postgres://u@h1:1/db", &[("PGPASSFILE", path.to_str().expect("utf-8"))]), "one");
     assert_eq!(passwords("postgres://u@h1:1/db", &[home_variable[0], ("PGPASSWORD", "variable")]), "variable");
