@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use mainstay_store::{
-    AppName, Audit, AuditCursor, Audited, Claim, Claimed, HeldRow, Probe, Probed, QueueName, QueueStore, Result, Stop,
-    StoreError, Timestamp, WorkflowId, wire,
+    AppName, Audit, AuditCursor, Audited, Bounds, Claim, Claimed, HeldRow, Probe, Probed, QueueName, QueueStore,
+    Result, Stop, StoreError, Timestamp, WorkflowId, wire,
 };
 
 use crate::claim;
@@ -27,12 +27,16 @@ impl QueueStore for Memory {
     }
 
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
-        self.run("queue_probe", move |operation| Ok(operation.probe(&request))).await
+        self.run("queue_probe", move |operation| {
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("queue_probe", error))?;
+            Ok(operation.probe(&request))
+        })
+        .await
     }
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         self.run("queue_audit", move |operation| {
-            request.check().map_err(|error| StoreError::field_error("queue_audit", error))?;
+            request.check(&Bounds::default()).map_err(|error| StoreError::field_error("queue_audit", error))?;
             Ok(operation.audit(&request))
         })
         .await

@@ -32,6 +32,8 @@ impl QueueStore for Postgres {
     }
 
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
+        let op = "queue_probe";
+        request.check(&self.bounds()).map_err(|field| StoreError::field_error(op, field))?;
         let asker = Asker { app: request.app, version: request.version, names: request.names };
         let now = self.env().monotonic();
         let hole = |queue| self.fronts().hole(queue, &asker, now);
@@ -41,7 +43,7 @@ impl QueueStore for Postgres {
         }
         let queues = request.queues.iter().map(|queue| queue.as_str().to_owned()).collect();
         let asked = Arc::new((self.now(), asker, queues, Holes::new(&holes)));
-        self.call("queue_probe", move |session: &mut Session| {
+        self.call(op, move |session: &mut Session| {
             let asked = asked.clone();
             Box::pin(async move { probe(session, &asked).await })
         })
@@ -50,7 +52,7 @@ impl QueueStore for Postgres {
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         let op = "queue_audit";
-        request.check().map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&self.bounds()).map_err(|field| StoreError::field_error(op, field))?;
         let (now, system, request) = (self.now(), self.system().to_owned(), Arc::new(request));
         self.call(op, move |session: &mut Session| {
             let (system, request) = (system.clone(), request.clone());

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mainstay_store::model::wire;
 use mainstay_store::{
-    AppName, Audit, AuditCursor, Audited, Claim, Claimed, HeldRow, Limits, Probe, Probed, Queue, QueueName, QueueStore,
-    Rate, Result, Revision, StoreError, Timestamp, WorkflowId,
+    AppName, Audit, AuditCursor, Audited, Bounds, Claim, Claimed, HeldRow, Limits, Probe, Probed, Queue, QueueName,
+    QueueStore, Rate, Result, Revision, StoreError, Timestamp, WorkflowId,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -28,12 +28,14 @@ impl QueueStore for Sqlite {
     }
 
     async fn queue_probe(&self, request: Probe) -> Result<Probed> {
-        self.read("queue_probe", move |snapshot| probe(snapshot, &request)).await
+        let op = "queue_probe";
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
+        self.read(op, move |snapshot| probe(snapshot, &request)).await
     }
 
     async fn queue_audit(&self, request: Audit) -> Result<Audited> {
         let op = "queue_audit";
-        request.check().map_err(|field| StoreError::field_error(op, field))?;
+        request.check(&Bounds::default()).map_err(|field| StoreError::field_error(op, field))?;
         self.read(op, move |snapshot| audit(snapshot, &request)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use mainstay_store::{Claim, Input, Probe, Registered, Revision, Status, Stop, Submit, VersionReply, wire};
 
-use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, ms, rows, texts};
+use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, field, ms, rows, texts};
 
 cases! { "claim";
     a_repeat_keeps_to_its_bytes;
@@ -12,6 +12,8 @@ cases! { "claim";
     parked_rows_drain_a_queue_too;
     a_deadline_is_a_timeout_after_the_claim;
     a_passed_deadline_alone_keeps_no_row_from_a_claim;
+    functions_of_a_claim_are_bounded;
+    names_of_a_probe_are_bounded;
     a_probe_goes_by_the_latest_version;
     a_probe_goes_by_class_and_instance;
     a_probe_finds_unowned_rows;
@@ -103,6 +105,43 @@ async fn a_passed_deadline_alone_keeps_no_row_from_a_claim(d: &Desk) {
 async fn is_due(d: &Desk, probe: Probe) -> bool {
     let probed = d.store().queue_probe(probe.queues(vec![Q.into()])).await.expect("probed");
     probed.due == [Q]
+}
+
+/// Functions with one bad part each.
+fn bad_functions() -> Vec<Registered> {
+    let mut found = Vec::new();
+    for (name, part) in [("", "".to_owned()), ("a\0b", "a\0b".to_owned()), (&"x".repeat(513), "x".repeat(256))] {
+        let part = part.as_str();
+        found.push(Registered::new(name));
+        found.push(Registered { class: Some(part.into()), ..Registered::new(WORK) });
+        found.push(Registered { config: Some(part.into()), ..Registered::new(WORK) });
+    }
+    found
+}
+
+async fn functions_of_a_claim_are_bounded(d: &Desk) {
+    d.enqueue("w").await;
+    for bad in bad_functions() {
+        let claim = d.claim().names(vec![Registered::new(WORK), bad.clone()]);
+        let error = d.store().queue_claim(claim).await.expect_err("a bad name");
+        assert_eq!((field(&error).as_str(), error.op()), ("claim.names", "queue_claim"), "{bad:?}");
+    }
+    assert_eq!(d.status("w").await, Status::Enqueued);
+}
+
+async fn names_of_a_probe_are_bounded(d: &Desk) {
+    let probe = || Probe::new(APP, V1).queues(vec![Q.into()]).names(vec![Registered::new(WORK)]);
+    let mut cases: Vec<(&str, Probe)> =
+        bad_functions().into_iter().map(|bad| ("probe.names", probe().names(vec![bad]))).collect();
+    for bad in ["", "a\0b", &"x".repeat(513)] {
+        cases.push(("probe.app", Probe::new(bad, V1)));
+        cases.push(("probe.version", Probe::new(APP, bad)));
+        cases.push(("probe.queues", probe().queues(vec![Q.into(), bad.into()])));
+    }
+    for (name, probe) in cases {
+        let error = d.store().queue_probe(probe).await.expect_err("a bad name");
+        assert_eq!((field(&error).as_str(), error.op()), (name, "queue_probe"));
+    }
 }
 
 async fn a_probe_goes_by_the_latest_version(d: &Desk) {

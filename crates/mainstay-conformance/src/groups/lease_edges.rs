@@ -1,8 +1,10 @@
 //! Group `lease`: what a take-over and an audit go by.
 
-use mainstay_store::{Audit, Beat, Claim, Lease, Limits, Registered, Status, Stop, TakeOver, TakenOver};
+use mainstay_store::{
+    Audit, AuditCursor, Beat, Claim, Lease, Limits, Registered, Status, Stop, TakeOver, TakenOver, Timestamp,
+};
 
-use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, success};
+use crate::desk::{APP, Desk, E1, E2, Q, V1, WORK, field, success};
 
 cases! { "lease";
     an_ended_lease_goes_on_whatever_the_beat;
@@ -10,6 +12,7 @@ cases! { "lease";
     rows_of_an_ended_lease_hold_their_fleet_slots;
     an_audit_leaves_other_executors;
     an_audit_goes_by_the_age_of_the_submit;
+    names_of_an_audit_are_bounded;
     a_refused_take_over_leaves_the_executor_at_work;
 }
 
@@ -69,6 +72,20 @@ async fn an_audit_leaves_other_executors(d: &Desk) {
         assert_eq!(d.take_ids(d.claim_by(executor)).await, [id]);
     }
     assert_eq!((audited(d, E1).await.join(" "), audited(d, E2).await.join(" ")), ("a c".to_owned(), "b".to_owned()));
+}
+
+async fn names_of_an_audit_are_bounded(d: &Desk) {
+    let after = |id: &str| Audit::new(E1).after(AuditCursor { created_at: Timestamp::EPOCH, id: id.into() });
+    let mut cases = vec![("audit.after", after("a\0b")), ("audit.limit", Audit::new(E1).limit(0_u32))];
+    for bad in ["", "a\0b", &"x".repeat(513)] {
+        cases.push(("audit.executor", Audit::new(bad)));
+    }
+    for (name, audit) in cases {
+        let error = d.store().queue_audit(audit).await.expect_err("a bad field");
+        assert_eq!((field(&error).as_str(), error.op()), (name, "queue_audit"));
+    }
+    // A program that bounds no id may have left one as long as that.
+    d.store().queue_audit(after(&"x".repeat(2_000))).await.expect("audited");
 }
 
 async fn an_audit_goes_by_the_age_of_the_submit(d: &Desk) {

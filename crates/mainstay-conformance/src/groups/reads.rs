@@ -35,6 +35,7 @@ cases! { "workflows";
     reads_change_nothing;
     ids_that_differ_in_case_are_different_workflows;
     ids_may_hold_any_character_but_nul;
+    an_id_that_no_row_can_have_is_unknown;
     an_id_of_512_bytes_is_kept;
     a_batch_of_reads_may_be_large;
 }
@@ -291,6 +292,22 @@ async fn ids_may_hold_any_character_but_nul(d: &Desk) {
         assert_eq!(d.steps(id).await[0].name, id);
         assert_eq!(d.cancel(id).await, [id]);
     }
+}
+
+async fn an_id_that_no_row_can_have_is_unknown(d: &Desk) {
+    d.put(keyed(d.job("w"), "k").input("[1]")).await;
+    let (store, bad) = (d.store(), "w\0");
+    let asked = ids(&[bad, "w", bad]);
+    let standing = Standing::Open(Status::Enqueued);
+    assert_eq!(store.workflow_standing(&asked).await.expect("read"), [Standing::Gone, standing, Standing::Gone]);
+    let rows = store.workflow_rows(&asked).await.expect("read");
+    assert_eq!(rows.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
+    let errors = [
+        store.workflow_steps(ReadSteps::new(bad)).await.expect_err("unknown"),
+        store.workflow_input(&bad.into()).await.expect_err("unknown"),
+    ];
+    assert_eq!(errors.map(|error| error.kind()), [ErrorKind::NotFound; 2]);
+    assert_eq!((holder(d, "q", "k\0").await, holder(d, "q\0", "k").await), (None, None));
 }
 
 async fn an_id_of_512_bytes_is_kept(d: &Desk) {

@@ -40,6 +40,15 @@ impl Registered {
     }
 }
 
+/// Checks functions by the rules for the names of their rows.
+pub(super) fn check_names(bounds: &Bounds, field: &str, names: &[Registered]) -> Result<(), FieldError> {
+    names.iter().try_for_each(|known| {
+        bounds.name(field, known.name.as_str())?;
+        bounds.class_if(field, known.class.as_ref())?;
+        bounds.class_if(field, known.config.as_ref())
+    })
+}
+
 record! {
     /// Asks for enqueued rows of one queue for one executor.
     Claim {
@@ -126,6 +135,7 @@ impl Claim {
         bounds.name("claim.version", self.version.as_str())?;
         bounds.token("claim.token", self.token.as_str())?;
         bounds.name_if("claim.cursor", self.cursor.as_ref())?;
+        check_names(bounds, "claim.names", &self.names)?;
         at_least_1("claim.budget", self.budget)
     }
 

@@ -5,10 +5,11 @@ use mainstay_env::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+use super::claim::check_names;
 use super::{Claim, Claimed, Registered, at_least_1};
 use crate::error::{FieldError, Result};
 use crate::fence::Fence;
-use crate::model::{AppName, ExecutorId, QueueName, Token, VersionName, WorkflowId};
+use crate::model::{AppName, Bounds, ExecutorId, QueueName, Token, VersionName, WorkflowId};
 
 record! {
     /// Asks which queues have work.
@@ -94,12 +95,29 @@ record! {
     }
 }
 
-impl Audit {
-    /// Checks the limit.
+impl Probe {
+    /// Checks every field against what no backend may take.
     ///
     /// # Errors
-    /// Names it when it is 0.
-    pub fn check(&self) -> std::result::Result<(), FieldError> {
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("probe.app", self.app.as_str())?;
+        bounds.name("probe.version", self.version.as_str())?;
+        self.queues.iter().try_for_each(|queue| bounds.name("probe.queues", queue.as_str()))?;
+        check_names(bounds, "probe.names", &self.names)
+    }
+}
+
+impl Audit {
+    /// Checks every field against what no backend may take. A cursor may be as long as any stored id.
+    ///
+    /// # Errors
+    /// Names the first bad field.
+    pub fn check(&self, bounds: &Bounds) -> std::result::Result<(), FieldError> {
+        bounds.name("audit.executor", self.executor.as_str())?;
+        if self.after.as_ref().is_some_and(|after| after.id.as_str().contains('\0')) {
+            return Err(FieldError::new("audit.after", "contains a NUL character"));
+        }
         at_least_1("audit.limit", self.limit)
     }
 }
@@ -130,8 +148,8 @@ pub trait QueueStore: Send + Sync {
 
     /// Which of these queues have an eligible row, limits aside, and when the next delayed row is due.
     ///
-    /// Atomic: one snapshot. Idempotent: yes. Answers: a hint; an unknown queue is not due. Errors: `Unavailable`,
-    /// `Timeout`. Conformance: group `claim`, such as
+    /// Atomic: one snapshot. Idempotent: yes. Answers: a hint; an unknown queue is not due. Errors: `Invalid`,
+    /// `Unavailable`, `Timeout`. Conformance: group `claim`, such as
     /// `claim::a_probe_goes_by_eligibility` and
     /// `claim::a_probe_changes_nothing`.
     async fn queue_probe(&self, request: Probe) -> Result<Probed>;
@@ -139,7 +157,7 @@ pub trait QueueStore: Send + Sync {
     /// The pending rows of an executor, by page, with their fences.
     ///
     /// Atomic: one snapshot a page. Idempotent: yes. Answers: rows in order of (created, id); an executor without a lease
-    /// has rows too. Errors: `Invalid` for a limit of 0, `Unavailable`, `Timeout`. Conformance: group `lease`, such as
+    /// has rows too. Errors: `Invalid`, `Unavailable`, `Timeout`. Conformance: group `lease`, such as
     /// `lease::an_audit_lists_pending_rows_with_their_fences` and
     /// `lease::an_audit_goes_on_after_its_cursor`.
     async fn queue_audit(&self, request: Audit) -> Result<Audited>;
