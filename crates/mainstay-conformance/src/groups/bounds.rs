@@ -21,6 +21,7 @@ cases! { "units";
     an_oversized_payload_is_refused;
     attributes_are_a_json_object;
     attributes_hold_no_escaped_nul;
+    attributes_hold_no_number_finer_than_a_json_column_does;
     a_priority_is_not_negative;
     a_timeout_is_at_least_a_millisecond;
     a_key_needs_a_queue;
@@ -190,6 +191,17 @@ async fn attributes_hold_no_escaped_nul(d: &Desk) {
         assert_eq!(d.invalid(Unit::new().effect(d.job("w").attributes(bad))).await, "submit.attributes", "{bad}");
     }
     d.put(d.job("w").attributes("{\"a\":\"\\\\u0000\"}")).await;
+}
+
+async fn attributes_hold_no_number_finer_than_a_json_column_does(d: &Desk) {
+    let digits = "1".repeat(16_384);
+    for bad in ["1e-20000", "-0.5E-16383", "0e-16384", "1e-99999999999999999999", &format!("0.{digits}")] {
+        let bad = format!("{{\"a\":[1,{{\"b\":{bad}}}]}}");
+        assert_eq!(d.invalid(Unit::new().effect(d.job("w").attributes(bad.as_str()))).await, "submit.attributes");
+    }
+    for (at, good) in ["1e-16383", "0.5e-16382", "1e308", "1.50E+2", "\"1e-20000\""].into_iter().enumerate() {
+        d.put(d.job(&format!("v{at}")).attributes(format!("{{\"a\":{good}}}").as_str())).await;
+    }
 }
 
 async fn a_priority_is_not_negative(d: &Desk) {

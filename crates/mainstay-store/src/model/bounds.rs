@@ -102,7 +102,11 @@ impl Bounds {
         Ok(())
     }
 
-    /// Checks attributes: a JSON object without NUL characters, escaped ones included, which no JSON column can hold.
+    /// Most digits after the point of a number in attributes: a JSON column keeps numbers as PostgreSQL's `numeric` does.
+    pub const DIGITS: i64 = 16_383;
+
+    /// Checks attributes: a JSON object without what no JSON column can hold: NUL characters, escaped ones included, and
+    /// numbers of more than 16,383 digits after the point.
     ///
     /// # Errors
     /// Names `field` and the rule that was broken.
@@ -111,6 +115,10 @@ impl Bounds {
         match serde_json::from_str::<serde_json::Value>(payload.as_str()) {
             Ok(value @ serde_json::Value::Object(_)) if holds_nul(&value) => {
                 Err(FieldError::new(field, "contains a NUL character"))
+            }
+            Ok(serde_json::Value::Object(_)) if numbers(payload.as_str()).any(is_too_fine) => {
+                let detail = format!("has a number of more than {} digits after the point", Self::DIGITS);
+                Err(FieldError::new(field, detail))
             }
             Ok(serde_json::Value::Object(_)) => Ok(()),
             _ => Err(FieldError::new(field, "is not a json object")),
@@ -125,6 +133,30 @@ fn holds_nul(value: &serde_json::Value) -> bool {
         serde_json::Value::Object(map) => map.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
         _ => false,
     }
+}
+
+/// The numbers of a valid JSON text as they are written: parsed ones have lost their digits.
+fn numbers(json: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    let parts = json.split(move |found: char| {
+        let ends = if quoted { found == '"' && !escaped } else { found == '"' };
+        escaped = quoted && found == '\\' && !escaped;
+        quoted ^= ends;
+        quoted || !matches!(found, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')
+    });
+    // What is left of the words `true` and `false` begins with a letter.
+    parts.filter(|part| part.starts_with(|first: char| first == '-' || first.is_ascii_digit()))
+}
+
+/// Whether a number has more digits after the point than a column of `numeric` keeps, those of a zero included.
+fn is_too_fine(number: &str) -> bool {
+    let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let fraction = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let fraction = i64::try_from(fraction).unwrap_or(i64::MAX);
+    // One that does not fit in 64 bits is out of every range.
+    exponent
+        .parse::<i64>()
+        .map_or(true, |exponent| exponent > Bounds::DIGITS || fraction.saturating_sub(exponent) > Bounds::DIGITS)
 }
 
 #[cfg(test)]
@@ -157,5 +189,20 @@ mod tests {
         for bad in [r#"{"k":"a\u0000"}"#, r#"{"k\u0000":1}"#, "[1]", "not json"] {
             assert!(bounds.attributes("a", &bad.into()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn numbers_of_attributes_are_as_fine_as_a_numeric_column_keeps() {
+        let text = r#"{"1": [-1.5E+3, true, 0], "\"2\"": false, "e": {"x": "3\\", "y": 4e-1}}"#;
+        let found: Vec<&str> = numbers(text).collect();
+        assert_eq!(found, ["-1.5E+3", "0", "4e-1"]);
+        for fine in ["0", "-1.5", "1e-16383", "1.5e-16382", "1e308", "0.5e16383"] {
+            assert!(!is_too_fine(fine), "{fine}");
+        }
+        for too_fine in ["1e-16384", "-1.5E-16383", "0e-20000", "1e-99999999999999999999", "0e16384"] {
+            assert!(is_too_fine(too_fine), "{too_fine}");
+        }
+        let error = Bounds::default().attributes("a", &r#"{"k":[1e-20000]}"#.into()).expect_err("too fine");
+        assert!(error.detail.contains("16383 digits"), "{error}");
     }
 }
