@@ -8,6 +8,7 @@ mod hostile;
 mod layouts;
 mod lines;
 mod migrated;
+mod shapes;
 mod strict;
 mod support;
 mod upkeep;
