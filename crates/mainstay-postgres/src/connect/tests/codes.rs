@@ -52,7 +52,7 @@ fn codes_of_a_real_server_have_their_kinds() {
         ),
         ("23505", "INSERT INTO t VALUES ('a')", ErrorKind::Contended, false),
         ("23503", "INSERT INTO t VALUES ('b', 'none')", ErrorKind::Contended, false),
-        ("23502", "INSERT INTO t VALUES (NULL)", ErrorKind::Bug, false),
+        ("23502", "INSERT INTO t VALUES (NULL)", ErrorKind::Invalid, false),
         ("42P01", "SELECT * FROM nothing", ErrorKind::Corrupt, false),
         ("42703", "SELECT nothing FROM t", ErrorKind::Corrupt, false),
         ("42883", "SELECT nothing()", ErrorKind::Corrupt, false),

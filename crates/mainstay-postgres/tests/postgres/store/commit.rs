@@ -204,6 +204,23 @@ async fn kinds(store: &Postgres, units: &[Unit]) -> Vec<Option<ErrorKind>> {
 }
 
 #[test]
+fn what_a_check_or_a_column_of_the_user_refuses_fails_alone_as_invalid() {
+    with_store(|store, database| async move {
+        database.client().run(
+            "ALTER TABLE dbos.workflow_status ADD CHECK (class_name <> 'banned'), ADD COLUMN theirs text;
+            CREATE FUNCTION theirs() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN NEW.theirs := nullif(NEW.config_name, ''none''); RETURN NEW; END';
+            CREATE TRIGGER theirs BEFORE INSERT ON dbos.workflow_status FOR EACH ROW EXECUTE FUNCTION theirs();
+            ALTER TABLE dbos.workflow_status ALTER COLUMN theirs SET NOT NULL",
+        );
+        let of = |id: &str, class: &str, config: &str| Unit::new().effect(job(id, id).class(class).config(config));
+        let units = [of("a", "fine", "one"), of("b", "banned", "one"), of("c", "fine", "none"), of("d", "fine", "two")];
+        let refused = Some(ErrorKind::Invalid);
+        assert_eq!(kinds(&store, &units).await, [None, refused, refused, None]);
+    });
+}
+
+#[test]
 fn what_an_index_or_a_key_of_the_user_refuses_fails_alone() {
     with_store(|store, database| async move {
         database.client().run(
