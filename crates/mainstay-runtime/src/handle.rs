@@ -135,7 +135,7 @@ impl<T> Handle<T> {
     }
 
     /// Where the workflow stands now. Errors: `NotFound`; outside of bodies, which wait for the store, `Unavailable` when it
-    /// does not answer.
+    /// does not answer and `Refused` when the role may not read.
     ///
     /// ```
     /// # use mainstay::prelude::*;
@@ -304,7 +304,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
                 Ok(ended) => ended,
                 Err(_) => match self.shared.env.timeout(LAST_LOOK, self.ended_by_now()).await {
                     Ok(Some(ended)) => Some(ended),
-                    _ => return Err(timed_out(&self.id, limit)),
+                    _ => return Err(self.timed_out(limit)),
                 },
             },
         };
@@ -314,6 +314,18 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
         read.unwrap_or_else(|error| {
             Err(Error::mismatch(format!("the result of workflow {} cannot be read: {error}", self.id)))
         })
+    }
+
+    /// The error of a limit that is over, which says so where the end could not be read.
+    fn timed_out(&self, limit: Duration) -> Error {
+        let error = timed_out(&self.id, limit);
+        match self.shared.hub.outage() {
+            None => error,
+            Some(outage) => {
+                let why = Error::store(outage);
+                Error::timeout(format!("{}, as far as is known: {}", error.message(), why.message()))
+            }
+        }
     }
 
     /// The end and the codec of its payload; none when this engine stops first.
@@ -333,11 +345,14 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
         if self.codec.is_some() || !has_payload(&ended) {
             return Some((ended, self.codec.clone()));
         }
-        let mut wait = Duration::from_millis(100);
+        let (mut wait, mut told) = (Duration::from_millis(100), false);
         loop {
             match self.shared.store.workflow_rows(std::slice::from_ref(&self.id)).await {
                 Ok(rows) => return Some((ended, rows.into_iter().next().flatten().and_then(|row| row.codec))),
                 Err(error) if hub::is_unreadable(&error) => return Some((ended, None)),
+                Err(error) if !std::mem::replace(&mut told, true) => {
+                    tracing::warn!(workflow = %self.id, %error, "the row of an ended workflow cannot be read, tried again");
+                }
                 Err(error) => tracing::debug!(workflow = %self.id, %error, "reading a row failed, tried again"),
             }
             if *self.shared.stopped.borrow() {

@@ -42,6 +42,8 @@ struct State {
     waiting: BTreeMap<WorkflowId, Waited>,
     /// When each of them is read next.
     due: BTreeSet<(Monotonic, WorkflowId)>,
+    /// Why the last read failed, where it did for the store's sake.
+    outage: Option<StoreError>,
     closed: bool,
 }
 
@@ -215,6 +217,22 @@ impl Hub {
         }
     }
 
+    /// Why nothing is read now, where the last read has failed.
+    pub(crate) fn outage(&self) -> Option<StoreError> {
+        self.lock().outage.clone()
+    }
+
+    /// Notes how a look at rows went; a failure is told of aloud when it is the first of its kind.
+    fn looked(&self, look: &Look) {
+        let before = std::mem::replace(&mut self.lock().outage, look.outage.clone());
+        let Some(error) = &look.outage else { return };
+        if before.is_some_and(|before| before.kind() == error.kind()) {
+            tracing::debug!(%error, "how workflows stand cannot be read, tried again");
+        } else {
+            tracing::warn!(%error, "how workflows stand cannot be read, waits go on");
+        }
+    }
+
     /// Lets every waiter go, and later ones at once.
     pub(crate) fn close(&self) {
         let waiting = {
@@ -330,6 +348,7 @@ async fn look(store: &Arc<dyn Store>, ids: &[WorkflowId]) -> Look {
 
 async fn read(hub: &Hub, store: &Arc<dyn Store>, env: &Env, ids: &[WorkflowId]) {
     let look = look(store, ids).await;
+    hub.looked(&look);
     for (id, standing) in &look.standings {
         hub.settle(id, standing);
     }
@@ -338,8 +357,7 @@ async fn read(hub: &Hub, store: &Arc<dyn Store>, env: &Env, ids: &[WorkflowId]) 
             tracing::warn!(workflow = %id, %error, "a waited-for workflow cannot be read, its waiters wait on");
         }
     }
-    if let Some(error) = &look.outage {
-        tracing::debug!(%error, "reading waited-for workflows failed, tried again");
+    if look.outage.is_some() {
         env.sleep(BACKOFF).await;
     }
 }
@@ -356,6 +374,7 @@ async fn check_running(shared: &Arc<Shared>, store: &Arc<dyn Store>, suspects: O
     for batch in running.chunks(BATCH) {
         let ids: Vec<_> = batch.iter().map(|exec| exec.id.clone()).collect();
         let look = look(store, &ids).await;
+        shared.hub.looked(&look);
         reads += look.reads;
         let execs: BTreeMap<_, _> = batch.iter().map(|exec| (&exec.id, exec)).collect();
         let mut pending = Vec::new();

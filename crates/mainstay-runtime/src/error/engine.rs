@@ -74,10 +74,11 @@ impl Error {
     /// A failed call of a store, by its kind.
     pub(crate) fn store(error: StoreError) -> Self {
         let kind = match error.kind() {
-            StoreKind::Invalid | StoreKind::Unsupported => ErrorKind::Refused,
+            // A right is given by somebody, not by waiting: as at the opening.
+            StoreKind::Invalid | StoreKind::Unsupported | StoreKind::Denied => ErrorKind::Refused,
             StoreKind::NotFound => ErrorKind::NotFound,
             StoreKind::Corrupt | StoreKind::Bug => ErrorKind::Bug,
-            // What an operator mends (rights, space) ends like an outage.
+            // Space, which an operator mends, ends like an outage.
             _ => ErrorKind::Unavailable,
         };
         Self::of_store(kind, error)
@@ -94,13 +95,13 @@ impl Error {
         this
     }
 
-    /// Names the method and the kind, and a field; the texts of drivers stay in the source.
+    /// Names the method and the kind, and a field or what is denied; other texts of drivers stay in the source.
     fn of_store(kind: ErrorKind, error: StoreError) -> Self {
         let field = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<FieldError>());
         let message = match field {
             Some(field) => format!("{}: {field}", error.op()),
-            // What a backend lacks is a fixed word of the contract.
-            None if error.kind() == StoreKind::Unsupported => format!("store: {error}"),
+            // What a backend lacks is a fixed word of the contract, and a missing right must say of what.
+            None if matches!(error.kind(), StoreKind::Unsupported | StoreKind::Denied) => format!("store: {error}"),
             None => format!("store: {}: {}", error.op(), error.kind()),
         };
         let mut this = Self::made(kind, message);

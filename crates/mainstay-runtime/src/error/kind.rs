@@ -29,7 +29,8 @@ pub enum ErrorKind {
     Parked,
     /// There is no such workflow.
     NotFound,
-    /// The call is in the wrong place, has a wrong argument, or names what is not registered.
+    /// The call is in the wrong place, has a wrong argument, names what is not registered, or needs a right that the store
+    /// does not grant.
     Refused,
     /// The id belongs to another function, or the deduplication key is held.
     Conflict,

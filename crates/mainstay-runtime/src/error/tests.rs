@@ -228,7 +228,7 @@ fn a_failure_of_the_store_becomes_the_kind_that_says_what_to_do() {
         (StoreKind::Unavailable, ErrorKind::Unavailable),
         (StoreKind::Timeout, ErrorKind::Unavailable),
         (StoreKind::Contended, ErrorKind::Unavailable),
-        (StoreKind::Denied, ErrorKind::Unavailable),
+        (StoreKind::Denied, ErrorKind::Refused),
         (StoreKind::Full, ErrorKind::Unavailable),
         (StoreKind::Invalid, ErrorKind::Refused),
         (StoreKind::Unsupported, ErrorKind::Refused),
@@ -247,6 +247,12 @@ fn a_refused_field_is_named_and_a_drivers_text_is_not_shown() {
     let invalid = Error::store(StoreError::invalid("commit", "submit.id", "is empty"));
     assert_eq!((invalid.kind(), invalid.message()), (ErrorKind::Refused, "commit: submit.id: is empty"));
     assert!(invalid.is::<FieldError>());
+
+    let denied = Error::store(StoreError::new(StoreKind::Denied, "commit").with_source("no right to write orders"));
+    assert_eq!(
+        (denied.kind(), denied.message()),
+        (ErrorKind::Refused, "store: commit: denied: no right to write orders")
+    );
 
     let driver = StoreError::new(StoreKind::Unavailable, "commit").with_source("password=hunter2");
     let error = Error::store(driver);

@@ -1,7 +1,7 @@
 //! One lane: takes what waits, commits it, tells of it, and tries again what the store did not answer.
 
 use std::any::Any;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{Future, pending, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -21,7 +21,7 @@ use super::{Answer, Mailbox, stopped};
 /// nearly all of them (group commit on Postgres), and they cost nothing when nobody is there.
 const GATHER_YIELDS: usize = 3;
 
-/// Time between two warnings of one lane.
+/// Time between two warnings of one lane about failures of one kind.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// How long after a stop an answer of the store is waited for: enough for the retry wrapper with a store that fails at once.
@@ -45,7 +45,8 @@ pub(super) struct Lane {
     trouble: Option<Trouble>,
     /// The store's clock as last heard.
     now: Timestamp,
-    warned: Option<Monotonic>,
+    /// When each kind of failure was last warned of.
+    warned: BTreeMap<ErrorKind, Monotonic>,
 }
 
 /// Units that are set aside.
@@ -94,7 +95,7 @@ impl Lane {
             stopped: None,
             trouble: None,
             now,
-            warned: None,
+            warned: BTreeMap::new(),
         }
     }
 
@@ -265,7 +266,7 @@ impl Lane {
     fn committed(&mut self, committed: Committed) {
         self.now = committed.now;
         if let Some(trouble) = self.trouble.take()
-            && self.warned.is_some_and(|at| at >= trouble.since)
+            && self.warned.values().any(|at| *at >= trouble.since)
         {
             let lasted = self.env.monotonic().since(trouble.since);
             tracing::info!(lane = self.number, ?lasted, failures = trouble.failures, "store commits again");
@@ -345,8 +346,9 @@ impl Lane {
     fn note_trouble(&mut self, error: &StoreError) {
         let now = self.env.monotonic();
         let trouble = Trouble::after(self.trouble.take(), error.clone(), now, &self.rng);
-        if self.warned.is_none_or(|at| now.since(at) >= WARN_EVERY) {
-            self.warned = Some(now);
+        // A missing right is another thing to mend than the outage before it.
+        if self.warned.get(&error.kind()).is_none_or(|at| now.since(*at) >= WARN_EVERY) {
+            self.warned.insert(error.kind(), now);
             let (failures, units) = (trouble.failures, self.all().count());
             tracing::warn!(lane = self.number, %error, failures, units, "store does not commit, units wait");
         }

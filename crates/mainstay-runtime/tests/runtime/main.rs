@@ -21,6 +21,7 @@ mod random;
 mod recovery;
 mod registration;
 mod retries;
+mod rights;
 mod starting;
 mod starts_again;
 mod steps;
