@@ -5,6 +5,7 @@ use crate::database::Database;
 use crate::error::{During, Error};
 use crate::process::{self, User, Watchdog};
 use crate::server::{Server, free_port};
+use crate::shared::missing;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -25,17 +26,16 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one, or says that there is none (`None`), which a test prints as its skip. Panics: it does not start, or
+    /// Starts one, or prints that the test is skipped since there is none (`None`). Panics: it does not start, or
     /// `MAINSTAY_REQUIRE_POSTGRES=1` and it is not installed.
     pub fn before(server: &Server) -> Option<Self> {
-        let Some(program) = Self::program() else {
-            let required = std::env::var(crate::REQUIRE_VARIABLE).is_ok_and(|value| value == "1");
-            assert!(!required, "{}=1 and no pgbouncer: install Debian's package", crate::REQUIRE_VARIABLE);
-            let thread = std::thread::current();
-            eprintln!("skipped {}: no pgbouncer is installed", thread.name().unwrap_or("a test"));
-            return None;
-        };
-        Some(Self::start(&program, server, &[]).unwrap_or_else(|error| panic!("pgbouncer: {error}")))
+        Self::before_with(server, &[])
+    }
+
+    /// The same with further lines of its section `[pgbouncer]`.
+    pub fn before_with(server: &Server, settings: &[(&str, &str)]) -> Option<Self> {
+        let Some(program) = Self::program() else { return missing("no pgbouncer: install Debian's package") };
+        Some(Self::start(&program, server, settings).unwrap_or_else(|error| panic!("pgbouncer: {error}")))
     }
 
     /// Where the program is; `None` when it is not installed.

@@ -2,7 +2,7 @@
 //! proxy that cuts the line where a test says.
 //!
 //! A test that needs a server begins with
-//! `let Some(server) = mainstay_pgkit::server() else { return };`.
+//! `let Some(server) = mainstay_pgkit::server() else { return };`, or with `own_server(options)` where it must be its own.
 #![allow(
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -31,4 +31,4 @@ pub use options::Options;
 #[cfg(feature = "proxy")]
 pub use proxy::Proxy;
 pub use server::Server;
-pub use shared::{REQUIRE_VARIABLE, URL_VARIABLE, server};
+pub use shared::{REQUIRE_VARIABLE, URL_VARIABLE, own_server, server};

@@ -1,6 +1,6 @@
 //! Private servers: what they forget, what they keep, and that none outlives its owner.
 
-use mainstay_pgkit::{Binaries, Client, Options, Server};
+use mainstay_pgkit::{Client, Options, Server, own_server as private};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,13 +8,6 @@ use std::time::{Duration, Instant};
 
 /// In a process that a test starts in order to kill it.
 const VICTIM: &str = "MAINSTAY_PGKIT_VICTIM";
-
-fn private(options: Options) -> Option<Server> {
-    // Says why where there is none.
-    mainstay_pgkit::server()?;
-    Binaries::find()?;
-    Some(Server::start(options).expect("a private server"))
-}
 
 fn await_true(what: &str, mut test: impl FnMut() -> bool) {
     let begun = Instant::now();

@@ -24,10 +24,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 #[test]
 fn ingest_goes_on_over_restarts_of_its_server_without_being_started_again() {
-    if mainstay_pgkit::server().is_none() {
-        return;
-    }
-    let server = Server::start(Options::new().durable()).expect("a server");
+    let Some(server) = mainstay_pgkit::own_server(Options::new().durable()) else { return };
     let site = Site::of(FILES, 22).on(server.database(), LEASE);
     site.run("calm").ended(0);
     block_on(restarted(&site, &server));

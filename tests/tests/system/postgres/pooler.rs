@@ -15,11 +15,7 @@ use super::support::{self, Marks, ORDERS, count, database_on, ids, launch, own_s
 /// A server and a pooler that has fewer connections to it than clients have to the pooler.
 fn pooled() -> Option<(Server, PgBouncer)> {
     let server = own_server(Options::new())?;
-    let Some(program) = PgBouncer::program() else {
-        // It says so, or fails where everything is required.
-        return PgBouncer::before(&server).map(|bouncer| (server, bouncer));
-    };
-    let bouncer = PgBouncer::start(&program, &server, &[("default_pool_size", "3")]).expect("a pooler");
+    let bouncer = PgBouncer::before_with(&server, &[("default_pool_size", "3")])?;
     Some((server, bouncer))
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use mainstay::postgres::{self, Config};
 use mainstay::{Builder, Ctx, Engine, Queue, Settings, Store};
 use mainstay_env::{Env, block_on};
+pub(crate) use mainstay_pgkit::own_server;
 use mainstay_pgkit::proxy::{Kind, Message};
-use mainstay_pgkit::{Binaries, Client, Database, Options, Server, Template};
+use mainstay_pgkit::{Client, Database, Server, Template};
 use mainstay_store::{Place, Submit, Unit};
 
 /// The application of the tests.
@@ -48,16 +49,6 @@ pub(crate) fn database_on(server: &Server) -> Database {
         build.finish().expect("a template");
     }
     server.database_like(TEMPLATE)
-}
-
-/// A server of one's own; nothing where there are no programs, which is said.
-pub(crate) fn own_server(options: Options) -> Option<Server> {
-    if Binaries::find().is_none() {
-        // It says so, or fails where a server is required.
-        mainstay_pgkit::server()?;
-        return None;
-    }
-    Some(Server::start(options).expect("a server"))
 }
 
 /// A store by its address.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::mpsc;
 
 use mainstay_env::Env;
-use mainstay_pgkit::{Options, Server};
+use mainstay_pgkit::{Server, own_server as start};
 use mainstay_store::StoreError;
 use tokio_postgres::SimpleQueryMessage;
 
@@ -20,12 +20,6 @@ mod create;
 mod hostile;
 mod hosts;
 mod matrix;
-
-/// A server of one's own; `None`, after a line that says so, where there are no programs.
-fn start(options: Options) -> Option<Server> {
-    mainstay_pgkit::server()?;
-    Some(Server::start(options).expect("a private server"))
-}
 
 fn env() -> Env {
     Env::system("connect-test").expect("an environment")

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mainstay_pgkit::{Client, Options, Server};
+use mainstay_pgkit::{Client, Options};
 use mainstay_postgres::Postgres;
 use mainstay_store::{
     Beat, Claim, Collect, Collected, Created, Effect, EffectReply, ExecutorStore, Fence, Maintenance, Outcome, Place,
@@ -245,10 +245,7 @@ fn two_take_overs_at_once_share_the_rows() {
 
 #[test]
 fn a_take_over_goes_on_after_a_restart_of_the_server() {
-    if mainstay_pgkit::server().is_none() {
-        return;
-    }
-    let server = Server::start(Options::new().durable()).expect("a server of its own");
+    let Some(server) = mainstay_pgkit::own_server(Options::new().durable()) else { return };
     let database = database_on(&server);
     mainstay_env::block_on(async {
         let store = open(&database, |config| config).await;
