@@ -4,7 +4,7 @@ mod npm;
 
 use crate::counts::Outcome;
 use crate::{shell, tools};
-use mainstay_pgkit::{Binaries, Options, PgBouncer, REQUIRE_VARIABLE, Server, URL_VARIABLE};
+use mainstay_pgkit::{Binaries, Options, PROGRAMS_VARIABLE, PgBouncer, REQUIRE_VARIABLE, Server, URL_VARIABLE};
 use std::path::Path;
 use std::process::Command;
 
@@ -51,7 +51,7 @@ impl Postgres {
     /// Tells a command of it.
     pub(crate) fn tell(&self, command: &mut Command) {
         if let Some(server) = &self.server {
-            command.env(URL_VARIABLE, server.url());
+            tell(server, command);
         }
         if self.required {
             command.env(REQUIRE_VARIABLE, "1");
@@ -74,8 +74,13 @@ pub(crate) fn run(root: &Path, version: Option<u32>, words: &[String]) -> Result
         }
     };
     let mut command = Command::new(program);
-    command.args(args).env(URL_VARIABLE, server.url());
+    tell(&server, command.args(args));
     shell::run(&mut command).map(|()| Outcome::default())
+}
+
+/// Tells a command of a server and of its programs: a test with a server of its own is to meet the same version.
+fn tell(server: &Server, command: &mut Command) {
+    command.env(URL_VARIABLE, server.url()).env(PROGRAMS_VARIABLE, server.binaries().folder());
 }
 
 fn found_or_said(root: &Path, version: Option<u32>) -> Result<Option<Server>, String> {
@@ -117,4 +122,24 @@ fn install(packages: &[&str], or: &str) -> Result<(), String> {
         written.map_err(|error| format!("{CLUSTERS}: {error}"))?;
     }
     tools::install(packages).map_err(|error| format!("{error}; {or}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_of_the_server_and_of_the_programs_that_it_runs_from() {
+        let Some(server) = mainstay_pgkit::own_server(Options::new()) else { return };
+        let mut command = Command::new("true");
+        Postgres { server: Some(server.clone()), required: true }.tell(&mut command);
+        let told = |name: &str| {
+            let mut set = command.get_envs().filter(|(set, _)| *set == name);
+            set.next().and_then(|(_, value)| value).expect(name).to_str().expect("a text").to_owned()
+        };
+        assert_eq!(told(URL_VARIABLE), server.url());
+        assert_eq!(told(REQUIRE_VARIABLE), "1");
+        let programs = Binaries::of(Path::new(&told(PROGRAMS_VARIABLE))).expect("programs");
+        assert_eq!(programs.version(), server.binaries().version());
+    }
 }

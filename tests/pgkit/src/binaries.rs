@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The variable that names the folder of the programs before any other place.
-const VARIABLE: &str = "MAINSTAY_PG_BIN";
+pub const PROGRAMS_VARIABLE: &str = "MAINSTAY_PG_BIN";
 /// Where Debian's packages put each major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
@@ -19,12 +19,15 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Looks in `$MAINSTAY_PG_BIN`, in Debian's folders (newest first), in the folder where `cargo xtask pg` puts other
-    /// versions, and in `$PATH`. `None`: there is none.
+    /// Those of `$MAINSTAY_PG_BIN`, else looks in Debian's folders (newest first), in the folder where `cargo xtask pg` puts
+    /// other versions, and in `$PATH`. `None`: there is none. Panics: the folder that is named has none.
     pub fn find() -> Option<Self> {
-        let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+        if let Some(named) = std::env::var_os(PROGRAMS_VARIABLE).filter(|named| !named.is_empty()) {
+            // Another version in its place would be tested without a word.
+            return Some(Self::of(Path::new(&named)).unwrap_or_else(|error| panic!("{PROGRAMS_VARIABLE}: {error}")));
+        }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = named.into_iter().chain(debian()).chain(fetched()).chain(std::env::split_paths(&path));
+        let places = debian().into_iter().chain(fetched()).chain(std::env::split_paths(&path));
         places.into_iter().find_map(|folder| Self::of(&folder).ok())
     }
 
@@ -52,6 +55,11 @@ impl Binaries {
     pub fn major(&self) -> u32 {
         let digits = self.version.split(|c: char| !c.is_ascii_digit()).next();
         digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+
+    /// The folder of the programs.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The path of one program, which need not be there.

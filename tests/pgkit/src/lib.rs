@@ -22,7 +22,7 @@ mod server;
 mod shared;
 mod template;
 
-pub use binaries::{Binaries, reachable};
+pub use binaries::{Binaries, PROGRAMS_VARIABLE, reachable};
 pub use bouncer::PgBouncer;
 pub use client::{Client, Row};
 pub use database::{Build, Database, Template, template_key};

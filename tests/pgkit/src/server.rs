@@ -143,16 +143,32 @@ impl Server {
         self.start_again().unwrap_or_else(|error| panic!("the server did not start again: {error}"));
     }
 
-    /// A hot standby of this server, fed by streaming. Errors: the programs have no `pg_basebackup`, or it fails.
+    /// A hot standby of this server, fed by streaming: a copy of its files while it runs, since not every build of the
+    /// programs has `pg_basebackup`. Errors: the copy fails, or it does not start.
     pub fn standby(&self) -> Result<Self, Error> {
         let primary = self.private();
         let options = Options { binaries: Some(primary.binaries.clone()), ..primary.options.clone() };
+        // The backup is over with its session, as is the directory's part in it.
+        let mut backup = self.client();
+        let (start, stop) = match primary.binaries.major() {
+            ..15 => ("pg_start_backup('standby', true, false)", "pg_stop_backup(false)"),
+            15.. => ("pg_backup_start('standby', true)", "pg_backup_stop(false)"),
+        };
         Self::prepare(options, |own| {
-            let mut command = own.user.command(own.binaries.program("pg_basebackup"), &own.folder);
-            command.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-p", &primary.port.to_string(), "-h"]);
-            let output = command.arg(&primary.folder).arg("-D").arg(own.data()).output().during("pg_basebackup")?;
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.success() { Ok(()) } else { Err(Error::new(format!("pg_basebackup: {}", text.trim()))) }
+            backup.query(&format!("SELECT {start}"))?;
+            let copied = own.user.command("cp", &own.folder).arg("-R").arg(primary.data()).arg(own.data()).output();
+            let copied = copied.during("cp")?;
+            let label = backup.query(&format!("SELECT labelfile FROM {stop}"))?;
+            if !copied.status.success() {
+                return Err(Error::new(format!("cp: {}", String::from_utf8_lossy(&copied.stderr).trim())));
+            }
+            std::fs::remove_file(own.data().join("postmaster.pid")).during("the copy")?;
+            let label = label.into_iter().flatten().flatten().next().unwrap_or_default();
+            let feed =
+                format!("primary_conninfo = 'host={} port={} user=postgres'\n", primary.folder.display(), primary.port);
+            own.put(&own.data().join("backup_label"), label.as_bytes())?;
+            own.put(&own.data().join("standby.signal"), b"")?;
+            own.put(&own.data().join("postgresql.auto.conf"), feed.as_bytes())
         })
     }
 

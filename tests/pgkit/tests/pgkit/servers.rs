@@ -108,10 +108,6 @@ fn a_killed_process_leaves_neither_server_nor_folder() {
 #[test]
 fn a_standby_follows_refuses_writes_and_takes_over() {
     let Some(primary) = private(Options::new()) else { return };
-    if !primary.binaries().program("pg_basebackup").is_file() {
-        eprintln!("skipped: these programs have no pg_basebackup");
-        return;
-    }
     let standby = primary.standby().expect("a standby");
     primary.client().run("CREATE TABLE t (a int)");
     await_true("the table arrives", || standby.client().query("SELECT * FROM t").is_ok());
