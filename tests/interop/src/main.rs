@@ -55,9 +55,15 @@ fn asked() -> Result<Asked, String> {
 
 /// Runs what was asked for, one scenario after the other; whether all went well.
 fn run() -> Result<bool, String> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("no runtime: {error}"))?;
+    if let [flag, url, tables] = &std::env::args().skip(1).collect::<Vec<_>>()[..]
+        && flag == ours::VICTIM
+    {
+        let tables = plan::Tables::of(tables).ok_or("no such tables")?;
+        return runtime.block_on(ours::be_killed(url, tables)).map(|()| false);
+    }
     let asked = asked()?;
     let server = mainstay_pgkit::server().ok_or("there is no PostgreSQL to run on")?;
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("no runtime: {error}"))?;
     let wanted = |scenario: &Scenario| {
         let name = scenario.to_string();
         (!asked.smoke || scenario.is_smoke())

@@ -83,10 +83,30 @@ impl Workflow for Desk {
 
 /// Launches our engine on a database.
 pub(crate) async fn launch(url: &str, tables: Tables) -> Result<Engine, String> {
-    let builder = builder(url, tables).await?;
+    launch_of(APP, url, tables).await
+}
+
+/// The same for another application.
+async fn launch_of(app: &str, url: &str, tables: Tables) -> Result<Engine, String> {
+    let builder = builder(url, tables).await?.app(app);
     let builder = builder.register(echo).register(join).register(nothing).register(refuse).register(steps);
     let builder = builder.register(largest).register(hold).register(Desk("east"));
     builder.launch().await.map_err(|error| format!("our engine: {error}"))
+}
+
+/// The word on the command line by which this program is a process of ours that is going to be killed.
+pub(crate) const VICTIM: &str = "--victim";
+/// Its application, which no other process has, so that its row is nobody's to take over.
+pub(crate) const VICTIMS: &str = "victims";
+/// Its workflow.
+pub(crate) const VICTIM_ID: &str = "held-by-the-dead";
+
+/// What the process does: begins a workflow that lasts and waits to be killed. Errors: it could not, or was not killed.
+pub(crate) async fn be_killed(url: &str, tables: Tables) -> Result<(), String> {
+    let engine = launch_of(VICTIMS, url, tables).await?;
+    started(engine.start(Invocation::named("hold").arg(600)).id(VICTIM_ID)).await?;
+    tokio::time::sleep(PATIENCE).await;
+    Err("nobody has killed it".to_owned())
 }
 
 /// As [`launch`], without a workflow of its own: whatever it starts is another's.

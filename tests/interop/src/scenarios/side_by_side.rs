@@ -7,7 +7,7 @@ use mainstay::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Place, THEIRS, expect_value, told};
-use crate::ours::{self, APP, QUEUE, started};
+use crate::ours::{self, APP, QUEUE, VICTIM, VICTIM_ID, VICTIMS, started};
 use crate::peer::Peer;
 
 /// Several times our lease's and the tick's length: long enough for anything that would take a row over.
@@ -91,11 +91,35 @@ async fn the_killed_are_left_alone(
     if (after.executor, after.attempts) != (before.executor, before.attempts) {
         return Err(format!("a row of ours was run {} times", after.attempts));
     }
-    // Their next process takes up its own.
+    let dead = killed(place, &engine).await?;
+    // Their next process takes up its own, and leaves what ours has left.
     let peer = place.theirs().await?;
     let result = ours::result(&engine, "held-theirs").await?;
     expect_value("held-theirs", told(result), &json!("held"))?;
+    // Its recovery has been through all that it took for its own.
+    let left = engine.handle_by_id::<Value>(VICTIM_ID).row().await.map_err(|error| error.to_string())?;
+    if left != dead {
+        return Err(format!("a row of our killed executor was touched: {left:?} was {dead:?}"));
+    }
     Ok((engine, peer))
+}
+
+/// A process of ours, of an application that nobody else has, runs a workflow and is killed: the row that it leaves.
+async fn killed(place: &Place<'_>, engine: &Engine) -> Result<mainstay::WorkflowRow, String> {
+    let failed = |error: std::io::Error| format!("our second process: {error}");
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut command = tokio::process::Command::new(program);
+    command.arg(VICTIM).arg(place.url).arg(place.tables.word()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(failed)?;
+    let handle = engine.handle_by_id::<Value>(VICTIM_ID);
+    pending(&handle).await?;
+    // Its sleep is recorded by now or never, so that the row is as the dead have left it.
+    child.kill().await.map_err(failed)?;
+    let row = pending(&handle).await?;
+    if row.app != Some(VICTIMS.into()) || row.executor == Some(engine.executor_id()) {
+        return Err(format!("{VICTIM_ID} is of {:?} at {:?}", row.app, row.executor));
+    }
+    Ok(row)
 }
 
 /// The row of a workflow once it runs.
@@ -105,6 +129,8 @@ async fn pending(handle: &Handle<Value>) -> Result<mainstay::WorkflowRow, String
             Ok(row) if row.status == Status::Pending => return Ok(row),
             Ok(row) if row.status.is_ended() => return Err(format!("{}: it is {} already", row.id, row.status)),
             Ok(_) => {}
+            // Not even begun.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.to_string()),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
