@@ -11,4 +11,5 @@ mod migrated;
 mod shapes;
 mod strict;
 mod support;
+mod trips;
 mod upkeep;

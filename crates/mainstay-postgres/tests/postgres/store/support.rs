@@ -47,5 +47,10 @@ pub(crate) fn with_store<F: Future<Output = ()>>(body: impl FnOnce(Postgres, Dat
 
 /// A store on a database.
 pub(crate) async fn open(database: &Database, set: impl FnOnce(Config) -> Config) -> Postgres {
-    Postgres::open(&env(), set(Config::new(database.url())), StoreClock::Server).await.expect("a store")
+    open_at(database.url(), set).await
+}
+
+/// A store by an address, such as that of a proxy.
+pub(crate) async fn open_at(url: String, set: impl FnOnce(Config) -> Config) -> Postgres {
+    Postgres::open(&env(), set(Config::new(url)), StoreClock::Server).await.expect("a store")
 }
