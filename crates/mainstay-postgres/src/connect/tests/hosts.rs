@@ -1,5 +1,6 @@
 //! Which server of several is taken, and what a server that does not answer costs.
 
+use std::io::Write;
 use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
@@ -36,6 +37,25 @@ fn case_o49_sockets_ports_and_names_reach_the_server() {
     let query = "SELECT concat_ws(' ', current_setting('application_name'), current_setting('work_mem'))";
     let answer = block(&env, async move { super::ask(connector.connect().await.expect("connected"), query).await });
     assert_eq!(answer, "from config 7MB");
+}
+
+#[test]
+fn case_o49_an_address_in_brackets_reaches_the_server_by_ipv6() {
+    if let Err(error) = TcpListener::bind("[::1]:0") {
+        let _ = writeln!(std::io::stderr(), "skipped: this machine has no IPv6: {error}");
+        return;
+    }
+    let Some(server) = start(Options::new().setting("listen_addresses", "127.0.0.1,::1")) else { return };
+    let (env, port) = (env(), server.port());
+    for url in [
+        format!("postgres://postgres@[::1]:{port}/postgres"),
+        format!("postgres://postgres@127.0.0.1:1,[::1]:{port}/postgres"),
+        format!("host=::1 port={port} user=postgres"),
+        format!("host=nowhere.invalid hostaddr=::1 port={port} user=postgres"),
+    ] {
+        let peer = value(&env, &url, "SELECT host(inet_server_addr())");
+        assert_eq!(peer.unwrap_or_else(|error| panic!("{url}: {error}")), "::1", "{url}");
+    }
 }
 
 #[test]

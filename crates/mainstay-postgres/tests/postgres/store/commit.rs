@@ -1,11 +1,13 @@
 //! Commits beyond the contract: what the tables hold afterwards, what a batch costs, and what one bad unit does to it.
 
+use std::time::Duration;
+
 use mainstay_env::block_on;
-use mainstay_pgkit::{Database, Proxy};
+use mainstay_pgkit::{Client, Database, Proxy};
 use mainstay_postgres::{Config, PayloadLayout, Postgres};
 use mainstay_store::{
-    Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Outcome, Place, Refusal, Standing, Status, StepOutput,
-    StepRow, StoreClock, Submit, Unit, UnitReply, WorkflowStore, WriteExt, WriteStore,
+    Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Joining, OnHeld, Outcome, Place, Refusal, Standing,
+    Status, StepOutput, StepRow, Store, StoreClock, Submit, Unit, UnitReply, WorkflowStore, WriteExt, WriteStore,
 };
 
 use crate::store::support::{self, with_store};
@@ -256,13 +258,29 @@ fn what_an_index_or_a_key_of_the_user_refuses_fails_alone() {
 #[test]
 fn case_o25_what_is_too_long_is_named_before_anything_is_sent() {
     with_store(|store, database| async move {
-        let long = "x".repeat(513);
-        let answers = store.commit(&[Unit::new().effect(job(&long, "t")), Unit::new().effect(job("w", "u"))]).await;
-        let answers = answers.expect("answered").units;
-        let error = answers[0].as_ref().expect_err("too long");
-        assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some("submit.id")));
-        assert!(answers[1].as_ref().is_ok_and(UnitReply::is_done));
-        assert_eq!(database.client().value("SELECT count(*) FROM dbos.workflow_status"), "1");
+        // One byte too many, what no page of an index takes, and what its compression does not help either.
+        for length in [513, 2_600, 100_000] {
+            let long = "x".repeat(length);
+            let keyed = Place::Queue { name: "q".into(), key: Some(long.as_str().into()), delay: None };
+            let dedup = Joining { key: long.as_str().into(), on_held: OnHeld::Reject };
+            let cases = [
+                (job(&long, "t"), "submit.id"),
+                (job("dedup", "d").dedup(dedup), "submit.dedup"),
+                (Submit::new("keyed", "work", "k", keyed).app(APP), "submit.key"),
+                (Submit::new("queue", "work", "q", Place::queue(long.as_str())).app(APP), "submit.queue"),
+            ];
+            let fields = cases.each_ref().map(|(_, field)| *field);
+            let good = format!("good{length}");
+            let mut units: Vec<Unit> = cases.into_iter().map(|(submit, _)| Unit::new().effect(submit)).collect();
+            units.push(Unit::new().effect(job(&good, &good)));
+            let mut answers = store.commit(&units).await.expect("answered").units;
+            assert!(answers.pop().is_some_and(|answer| answer.is_ok_and(|reply| reply.is_done())), "{length}");
+            for (answer, field) in answers.into_iter().zip(fields) {
+                let error = answer.expect_err("too long");
+                assert_eq!((error.kind(), error.field()), (ErrorKind::Invalid, Some(field)), "{length}");
+            }
+        }
+        assert_eq!(database.client().value("SELECT count(*) FROM dbos.workflow_status"), "3");
     });
 }
 
@@ -314,28 +332,53 @@ fn a_batch_of_every_hot_kind_is_one_transaction_and_one_round_trip() {
     });
 }
 
+/// Waits until so many sessions wait for a lock that another holds.
+async fn waiting(store: &Postgres, watch: &mut Client, sessions: usize) {
+    let env = store.env();
+    let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    for _ in 0..1_000 {
+        if watch.value(query) == sessions.to_string() {
+            return;
+        }
+        env.sleep(Duration::from_millis(5)).await;
+    }
+    let all = "SELECT state, wait_event_type, wait_event, left(query, 200) FROM pg_stat_activity WHERE datname = current_database()";
+    panic!("{} of {sessions} sessions wait: {:?}", watch.value(query), watch.rows(all));
+}
+
 #[test]
 fn case_o24_batches_that_overlap_in_any_order_do_not_stand_still() {
-    with_store(|store, database| async move {
-        let units: Vec<Unit> = (0..64).map(|n| Unit::new().effect(job(&format!("w{n}"), &format!("t{n}")))).collect();
-        store.commit(&units).await.expect("submitted");
-        let cancel =
-            |n: usize| Unit::new().effect(Effect::Cancel { ids: vec![format!("w{n}").into()], children: false });
-        let batch = |shift: usize, back: bool| {
-            let places: Vec<usize> = (0..48).map(|n| (n * 7 + shift) % 64).collect();
-            let places: Vec<usize> = if back { places.into_iter().rev().collect() } else { places };
-            places.into_iter().map(cancel).collect::<Vec<Unit>>()
+    const BATCHES: usize = 6;
+    let Some(database) = support::database() else { return };
+    block_on(async {
+        let store = support::open(&database, |config| config.pool(8)).await;
+        // In every order of 60 of 64 rows.
+        let places = |shift: usize, back: bool| {
+            let places: Vec<usize> = (0..60).map(|n| (n * 7 + shift) % 64).collect();
+            if back { places.into_iter().rev().collect() } else { places }
         };
-        for round in 0..20 {
-            let batches: Vec<Vec<Unit>> = (0..6).map(|n| batch(n * 5 + round, n % 2 == 0)).collect();
-            let calls = batches.iter().map(|units| store.commit(units));
-            for answer in futures_util::future::join_all(calls).await {
+        let (mut holder, mut watch) = (database.client(), database.client());
+        for round in 0..8 {
+            let id = |n: usize| format!("r{round}w{n}");
+            let units: Vec<Unit> = (0..64).map(|n| Unit::new().effect(job(&id(n), &id(n)))).collect();
+            store.commit(&units).await.expect("submitted");
+            // All meet at a row that somebody holds: those that came by another way hold what the others need next.
+            let middle = format!("'{}', '{}'", id(30 + round), id(50 - round));
+            holder
+                .run(&format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid IN ({middle}) FOR UPDATE"));
+            let cancel = |n: usize| Unit::new().effect(Effect::Cancel { ids: vec![id(n).into()], children: false });
+            let batch = |n: usize| places(n * 5 + round, n % 2 == 0).into_iter().map(cancel).collect::<Vec<Unit>>();
+            let batches: Vec<Vec<Unit>> = (0..BATCHES).map(batch).collect();
+            let calls = futures_util::future::join_all(batches.iter().map(|units| store.commit(units)));
+            let released = async {
+                waiting(&store, &mut watch, BATCHES).await;
+                holder.run("COMMIT");
+            };
+            for answer in futures_util::future::join(calls, released).await.0 {
                 answer.expect("no batch is undone for another");
             }
         }
-        assert_eq!(
-            database.client().value("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"),
-            "0"
-        );
+        let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        assert_eq!(database.client().value(deadlocks), "0");
     });
 }
