@@ -84,7 +84,7 @@ fn what_users_store_is_in_no_record_of_the_log_and_in_no_error() {
             }
             let refused = store.commit(&[job(&format!("{id}-too-long"))]).await.expect("the others are committed");
             let [Err(error)] = &refused.units[..] else { panic!("a rule is broken: {refused:?}") };
-            assert_eq!(error.kind(), ErrorKind::Bug, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
             let text = shown(error);
             assert!(text.contains("23514") && text.contains("short"), "{text}");
             assert!(!text.contains(CANARY) && !text.contains("Failing row"), "{text}");
