@@ -50,6 +50,19 @@ fn theirs() -> Standing {
     Standing::Ended(Outcome::Error("\"no\"".into()))
 }
 
+#[test]
+fn a_parked_row_tells_its_reason_from_the_table_that_a_peer_made_for_it() {
+    with_stale(async |stale, _fence, database| {
+        database.client().run(
+            "INSERT INTO dbos.workflow_status (workflow_uuid, status, name, application_name, completed_at) VALUES
+                ('aside', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED', 'work', 'shop', 1);
+            INSERT INTO dbos.workflow_output (workflow_uuid, error) VALUES ('aside', '\"why\"')",
+        );
+        let standing = stale.workflow_standing(&["aside".into()]).await.expect("read");
+        assert_eq!(standing, [Standing::Ended(Outcome::Parked("\"why\"".into()))]);
+    });
+}
+
 /// Effects that put a unit into a transaction of its own, and none, which leaves it to a batch.
 fn ways() -> [Option<Effect>; 2] {
     [None, Some(Effect::Cancel { ids: vec!["nobody".into()], children: true })]
