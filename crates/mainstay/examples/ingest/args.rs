@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Where progress is stored: sqlite:/path/to/file or postgres://user@host/database [default: a SQLite file in DIR]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// Name of this machine in a store that others use, too: a file is read where it was listed [default: its host name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
     /// Files that are worked on at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: u32,
@@ -49,6 +52,18 @@ impl Args {
         let text = file.to_str().ok_or_else(|| format!("{} is no text: name a store with --store", file.display()))?;
         Ok(format!("sqlite:{text}"))
     }
+
+    /// What tells this machine's folders from those of others that use the store; nothing where the store is a file or gone
+    /// with the process. Errors: the machine has no name.
+    pub(crate) fn host(&self, url: &str) -> Result<Option<String>, String> {
+        if url.starts_with("sqlite:") || url.starts_with("memory:") {
+            return Ok(None);
+        }
+        let own = || {
+            whoami::hostname().map_err(|error| format!("this machine has no name ({error}): give it one with --host"))
+        };
+        self.host.clone().map_or_else(own, Ok).map(Some)
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +86,15 @@ mod tests {
     fn a_store_of_ones_own_is_taken_as_it_is() {
         let args = parse("ingest docs --store memory: --workers 3").expect("arguments");
         assert_eq!((args.url(&args.out), args.workers), (Ok("memory:".to_owned()), 3));
+    }
+
+    #[test]
+    fn a_shared_store_tells_machines_apart() {
+        let args = parse("ingest docs").expect("arguments");
+        assert_eq!((args.host("sqlite:/x"), args.host("memory:")), (Ok(None), Ok(None)));
+        assert!(args.host("postgres://h/d").is_ok_and(|host| host.is_some_and(|host| !host.is_empty())));
+        let args = parse("ingest docs --host one").expect("arguments");
+        assert_eq!(args.host("postgres://h/d"), Ok(Some("one".to_owned())));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Places {
     pub(crate) out: Out,
     /// The store's address.
     pub(crate) url: String,
+    /// What tells the folders from those of other machines.
+    host: Option<String>,
 }
 
 impl Places {
@@ -38,20 +40,21 @@ impl Places {
             ));
         }
         let (url, out) = (args.url(&out)?, Out::new(out));
+        let host = args.host(&url)?;
         match work::current(&out) {
             Ok(Some(current)) if current.folder != PathText::of(&folder) => Err(format!(
                 "{}: holds the results of {}; give another folder with --out DIR",
                 args.out.display(),
                 current.folder
             )),
-            Ok(_) => Ok(Self { folder, out, url }),
+            Ok(_) => Ok(Self { folder, out, url, host }),
             Err(error) => Err(format!("{}: cannot be read: {}", out.current().display(), error.message())),
         }
     }
 
     /// The same as text.
     pub(crate) fn place(&self) -> Place {
-        Place { folder: PathText::of(&self.folder), out: PathText::of(self.out.folder()) }
+        Place { folder: PathText::of(&self.folder), out: PathText::of(self.out.folder()), host: self.host.clone() }
     }
 
     /// What of the folder is no part of the work: the results, the files of the store, and the ledger.

@@ -16,6 +16,20 @@ pub(crate) struct Place {
     pub(crate) folder: PathText,
     /// The folder of the results.
     pub(crate) out: PathText,
+    /// The machine, where the store is not on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
+}
+
+impl Place {
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        [self.folder.as_str(), self.out.as_str()].into_iter().chain(self.host.as_deref())
+    }
+
+    /// What rows of this place are bound to where others use the store, so that only processes there take them.
+    pub(crate) fn version(&self) -> Option<String> {
+        self.host.is_some().then(|| format!("ingest-{}", hash(std::iter::once("place").chain(self.texts()))))
+    }
 }
 
 /// A file of a run, and the workflow that ingests it.
@@ -54,15 +68,14 @@ impl List {
         ids.sort_unstable();
         let beside = self.skipped.iter().chain(&self.unread);
         let beside = beside.flat_map(|left| ["left", left.path.as_str(), left.reason.as_str()]);
-        let Place { folder, out } = &self.place;
-        hash(["run", folder.as_str(), out.as_str()].into_iter().chain(ids).chain(beside))
+        hash(std::iter::once("run").chain(self.place.texts()).chain(ids).chain(beside))
     }
 }
 
 /// A file's id: a hash of its path, of where its result goes, of its size and of the time of its last change.
 pub(crate) fn file_id(place: &Place, found: &Found) -> String {
     let (size, mtime) = (found.size.to_string(), found.mtime.to_string());
-    hash(["file", place.folder.as_str(), place.out.as_str(), found.path.as_str(), &size, &mtime])
+    hash(std::iter::once("file").chain(place.texts()).chain([found.path.as_str(), &size, &mtime]))
 }
 
 /// A short hash of some texts, which are not run together.
@@ -149,7 +162,7 @@ mod tests {
     }
 
     fn place() -> Place {
-        Place { folder: text("/in"), out: text("/out") }
+        Place { folder: text("/in"), out: text("/out"), host: None }
     }
 
     fn found(path: &str, size: u64, mtime: i128) -> Found {
@@ -160,6 +173,7 @@ mod tests {
     fn an_id_depends_on_place_path_size_and_time_alone() {
         let other = Place { folder: text("/in2"), ..place() };
         let elsewhere = Place { out: text("/out2"), ..place() };
+        let shared = |host: &str| Place { host: Some(host.to_owned()), ..place() };
         let ids: BTreeSet<String> = [
             file_id(&place(), &found("a", 1, 2)),
             file_id(&place(), &found("b", 1, 2)),
@@ -168,14 +182,25 @@ mod tests {
             file_id(&place(), &found("a", 12, 2)),
             file_id(&other, &found("a", 1, 2)),
             file_id(&elsewhere, &found("a", 1, 2)),
+            file_id(&shared("one"), &found("a", 1, 2)),
+            file_id(&shared("two"), &found("a", 1, 2)),
         ]
         .into();
-        assert_eq!(ids.len(), 7);
+        assert_eq!(ids.len(), 9);
         assert!(
             ids.iter().all(|id| id.len() == 2 * ID && id.chars().all(|digit| digit.is_ascii_hexdigit())),
             "{ids:?}"
         );
         assert!(ids.contains(&file_id(&place(), &found("a", 1, 2))));
+    }
+
+    #[test]
+    fn rows_of_a_shared_store_are_bound_to_machine_and_folders() {
+        let on = |host: &str, place: Place| Place { host: Some(host.to_owned()), ..place }.version();
+        let elsewhere = Place { out: text("/out2"), ..place() };
+        let versions = [on("one", place()), on("two", place()), on("one", elsewhere)];
+        assert_eq!(BTreeSet::from(versions.clone()).len(), 3);
+        assert_eq!((place().version(), on("one", place())), (None, versions[0].clone()));
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &Args) -> Result<Ending, String> {
     let without = places.without(args.ledger.as_deref());
     let scan = scan(&places.folder, &without).map_err(|error| format!("{}: {error}", args.folder.display()))?;
     places.out.sweep(store.env().now());
-    let engine = launch(args, store.clone(), ledger).await.map_err(|error| error.message().to_owned())?;
+    let engine = launch(args, &places, store.clone(), ledger).await.map_err(|error| error.message().to_owned())?;
     let job = Run { args, places: &places, scan: &scan, engine: &engine, store: &*store };
     let ending = tokio::select! {
         ending = job.to_its_end() => ending,
@@ -84,12 +84,14 @@ async fn interrupted() {
     }
 }
 
-async fn launch(args: &Args, store: Arc<dyn Store>, ledger: Ledger) -> mainstay::Result<Engine> {
+/// Launches an engine. Where others use the store, it takes rows of its own folders alone: a file is there where it was listed.
+async fn launch(args: &Args, places: &Places, store: Arc<dyn Store>, ledger: Ledger) -> mainstay::Result<Engine> {
     let env = store.env().clone();
     let tools = Tools { ledger, pause: Duration::from_millis(args.pause), env };
     let lease = args.lease.map(Duration::from_millis);
-    Engine::builder(store)
-        .app("ingest")
+    let builder = Engine::builder(store).app("ingest");
+    let builder = places.place().version().into_iter().fold(builder, mainstay::Builder::version);
+    builder
         .queue(Queue::new(FILES).worker_concurrency(args.workers))
         .register(IngestFile(tools.clone()))
         .register(IngestRun(tools))

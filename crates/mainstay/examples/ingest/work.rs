@@ -297,7 +297,7 @@ mod tests {
     async fn a_list_is_what_its_hash_says_or_nothing() {
         let (dir, _file) = file(b"");
         let (out, text) = (Out::new(dir.path().to_owned()), |path| PathText::of(Path::new(path)));
-        let place = Place { folder: text("/in"), out: text("/out") };
+        let place = Place { folder: text("/in"), out: text("/out"), host: None };
         let files = vec![Job { path: text("a"), id: "1".to_owned() }];
         let list = List { place, files, skipped: Vec::new(), unread: Vec::new() };
         let sha256 = announce(&out, "run", &list).await.expect("announced");

@@ -33,6 +33,21 @@ fn of_two_processes_on_one_database_the_other_finishes_when_the_leading_one_is_k
     block_on(pair(&site));
 }
 
+#[test]
+fn runs_over_two_folders_on_one_database_take_no_file_of_each_other() {
+    let Some(database) = crate::postgres::fresh_database() else { return };
+    let sites = [11, 12].map(|seed| Site::of(100, seed).on(database.clone(), LEASE));
+    for site in &sites {
+        site.run("calm").ended(0);
+    }
+    let programs = sites.each_ref().map(|site| site.start("out", 10));
+    for (site, program) in sites.iter().zip(programs) {
+        program.end().ended(0);
+        assert_eq!(site.journal("out").workflows().len(), 100 + 1, "its own files, and its run");
+        assert_eq!(site.summary("out"), site.summary("calm"));
+    }
+}
+
 async fn pair(site: &Site) {
     let mut first = site.start("out", 10);
     let mut journal = site.journal("out");
