@@ -44,34 +44,36 @@ WHERE n.nspname = :'schema' AND p.proname IN ('enqueue_workflow', 'send_message'
 ORDER BY 1 \gexec
 
 -- The viewer sees two views, without inputs, outputs, errors, attributes and the names of users. A view reads with its owner's
--- rights, so that the viewer needs none on the tables. They stand in our own schema, by the name of the shared one.
+-- rights, so that the viewer needs none on the tables. They stand in our own schema, by the name of the shared one; by its
+-- md5 where that has more than 53 bytes, since the server cuts a name of more than 63 off.
 SELECT format(
     'CREATE OR REPLACE VIEW mainstay.%I AS SELECT workflow_uuid, status, name, class_name, config_name, application_name,
         application_version, executor_id, queue_name, queue_partition_key, priority, recovery_attempts, rate_limited,
         parent_workflow_id, forked_from, was_forked_from, schedule_name, serialization, created_at, updated_at,
         started_at_epoch_ms, completed_at, delay_until_epoch_ms, workflow_timeout_ms, workflow_deadline_epoch_ms
-    FROM %I.workflow_status', 'workflows_' || :'schema', :'schema')
+    FROM %I.workflow_status', 'workflows_' || CASE WHEN octet_length(:'schema') > 53 THEN md5(:'schema') ELSE :'schema' END, :'schema')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = :'schema' AND c.relname = 'workflow_status' \gexec
 
 SELECT format(
     'CREATE OR REPLACE VIEW mainstay.%I AS SELECT workflow_uuid, function_id, function_name, child_workflow_id,
         serialization, started_at_epoch_ms, completed_at_epoch_ms FROM %I.operation_outputs',
-    'steps_' || :'schema', :'schema')
+    'steps_' || CASE WHEN octet_length(:'schema') > 53 THEN md5(:'schema') ELSE :'schema' END, :'schema')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = :'schema' AND c.relname = 'operation_outputs' \gexec
 
 GRANT USAGE ON SCHEMA mainstay TO :"viewer";
 
--- A name of more than 63 bytes is cut off by the server, here as where the view was made.
 SELECT format('ALTER VIEW mainstay.%I OWNER TO %I', c.relname, :'migrator')
 FROM pg_catalog.pg_class c
 WHERE c.relnamespace = 'mainstay'::pg_catalog.regnamespace
-    AND c.relname IN (('workflows_' || :'schema')::pg_catalog.name, ('steps_' || :'schema')::pg_catalog.name)
+    AND c.relname IN ('workflows_' || CASE WHEN octet_length(:'schema') > 53 THEN md5(:'schema') ELSE :'schema' END,
+        'steps_' || CASE WHEN octet_length(:'schema') > 53 THEN md5(:'schema') ELSE :'schema' END)
 ORDER BY 1 \gexec
 
 SELECT format('GRANT SELECT ON mainstay.%I TO %I', c.relname, :'viewer')
 FROM pg_catalog.pg_class c
 WHERE c.relnamespace = 'mainstay'::pg_catalog.regnamespace
-    AND c.relname IN (('workflows_' || :'schema')::pg_catalog.name, ('steps_' || :'schema')::pg_catalog.name)
+    AND c.relname IN ('workflows_' || CASE WHEN octet_length(:'schema') > 53 THEN md5(:'schema') ELSE :'schema' END,
+        'steps_' || CASE WHEN octet_length(:'schema') > 53 THEN md5(:'schema') ELSE :'schema' END)
 ORDER BY 1 \gexec

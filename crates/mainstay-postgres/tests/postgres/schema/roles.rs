@@ -194,3 +194,28 @@ fn case_o48_a_missing_grant_is_named_and_an_older_schema_is_left_as_it_is() {
         roles.drop(&owner).await;
     });
 }
+
+#[test]
+fn s2_views_of_schemas_whose_long_names_begin_alike_are_two() {
+    with_database(|lab| async move {
+        let owner = lab.client().await;
+        let roles = Roles::create(&lab, &owner).await;
+        let names = ["a", "b"].map(|end| format!("{}{end}", "x".repeat(62)));
+        for name in &names {
+            roles.grant(&owner, name).await;
+            let mut migrator = lab.client_as(&roles.migrator).await;
+            runner::ready(&mut migrator, name, How::Up, &lab.env).await.expect("a schema");
+            roles.grant(&owner, name).await;
+            let row =
+                format!("INSERT INTO {name}.workflow_status (workflow_uuid, status) VALUES ('of {name}', 'SUCCESS')");
+            owner.batch_execute(&row).await.expect("a row");
+        }
+        let viewer = lab.client_as(&roles.viewer).await;
+        for name in &names {
+            let view = format!("mainstay.workflows_{}", value(&owner, &format!("SELECT md5('{name}')")).await);
+            let seen = value(&viewer, &format!("SELECT string_agg(workflow_uuid, ',') FROM {view}")).await;
+            assert_eq!(seen, format!("of {name}"));
+        }
+        roles.drop(&owner).await;
+    });
+}
