@@ -83,12 +83,7 @@ impl Workflow for Desk {
 
 /// Launches our engine on a database.
 pub(crate) async fn launch(url: &str, tables: Tables) -> Result<Engine, String> {
-    launch_of(APP, url, tables).await
-}
-
-/// The same for another application.
-async fn launch_of(app: &str, url: &str, tables: Tables) -> Result<Engine, String> {
-    let builder = builder(url, tables).await?.app(app);
+    let builder = builder(url, tables).await?;
     let builder = builder.register(echo).register(join).register(nothing).register(refuse).register(steps);
     let builder = builder.register(largest).register(hold).register(Desk("east"));
     builder.launch().await.map_err(|error| format!("our engine: {error}"))
@@ -103,7 +98,8 @@ pub(crate) const VICTIM_ID: &str = "held-by-the-dead";
 
 /// What the process does: begins a workflow that lasts and waits to be killed. Errors: it could not, or was not killed.
 pub(crate) async fn be_killed(url: &str, tables: Tables) -> Result<(), String> {
-    let engine = launch_of(VICTIMS, url, tables).await?;
+    let builder = application(VICTIMS, url, tables).await?.register(hold);
+    let engine = builder.launch().await.map_err(|error| format!("our engine: {error}"))?;
     started(engine.start(Invocation::named("hold").arg(600)).id(VICTIM_ID)).await?;
     tokio::time::sleep(PATIENCE).await;
     Err("nobody has killed it".to_owned())
@@ -115,6 +111,13 @@ pub(crate) async fn launch_caller(url: &str, tables: Tables) -> Result<Engine, S
 }
 
 async fn builder(url: &str, tables: Tables) -> Result<Builder, String> {
+    // What their clients enqueue sends no hint.
+    let queue = Queue::new(QUEUE).polling(Duration::from_millis(100));
+    Ok(application(APP, url, tables).await?.version(VERSION).queue(queue))
+}
+
+/// An application of ours without queues, which belong to one, as versions do.
+async fn application(name: &str, url: &str, tables: Tables) -> Result<Builder, String> {
     let config = Config::new(url);
     let config = match tables {
         Tables::Newest => config,
@@ -125,9 +128,7 @@ async fn builder(url: &str, tables: Tables) -> Result<Builder, String> {
     let quick = |settings: Settings| {
         settings.tick(Duration::from_millis(200)).beat(Duration::from_millis(500)).ttl(Duration::from_secs(2))
     };
-    // What their clients enqueue sends no hint.
-    let queue = Queue::new(QUEUE).polling(Duration::from_millis(100));
-    Ok(Engine::builder(store).app(APP).version(VERSION).queue(queue).settings(quick))
+    Ok(Engine::builder(store).app(name).settings(quick))
 }
 
 /// Ends an engine.

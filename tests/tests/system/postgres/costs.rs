@@ -1,5 +1,6 @@
 //! What operations cost: transactions, round trips and bytes of the write-ahead log, counted on the line and by the server.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
@@ -7,12 +8,16 @@ use std::time::Duration;
 
 use mainstay::{Ctx, Engine, Invocation, Queue, Settings, Store};
 use mainstay_env::block_on;
+use mainstay_pgkit::proxy::{Kind, Message};
 use mainstay_pgkit::{Client, Database, Options, Proxy};
 
 use super::support::{self, launch};
 
+/// Measurements, of which the cheapest counts: a busy machine only adds to them.
+const PARTS: usize = 4;
+
 /// Workflows of one measurement.
-const COUNT: u64 = 100;
+const COUNT: u64 = 25;
 
 /// A quiet engine: nothing is sent on its own within a measurement.
 fn quiet(settings: Settings) -> Settings {
@@ -20,7 +25,23 @@ fn quiet(settings: Settings) -> Settings {
     settings.tick(hour).beat(hour).ttl(4 * hour)
 }
 
-/// What one workflow of a measurement cost.
+/// Trips that are no writes: what is told to others, and how a workflow stands, which is asked more often on a busy machine;
+/// and what is prepared once for a connection.
+fn beside(messages: &[Message]) -> u64 {
+    let is_beside =
+        |sql: &str| sql.contains("pg_notify") || sql.trim_start().starts_with("SELECT w.workflow_uuid, w.status");
+    let (mut trips, mut writes) = (0, BTreeSet::new());
+    for message in messages {
+        if message.runs() && !is_beside(message.sql()) {
+            writes.insert(message.connection());
+        }
+        let ends = matches!(message.kind(), Kind::Query | Kind::Sync);
+        trips += u64::from(ends && !writes.remove(&message.connection()));
+    }
+    trips
+}
+
+/// What one workflow of a measurement cost: trips and transactions of its writes, and all bytes of the log.
 #[derive(Debug)]
 struct Cost {
     trips: f64,
@@ -45,15 +66,21 @@ impl Bench {
         for n in 0..5 {
             run(self.engine.clone(), format!("{what}-warm-{n}")).await;
         }
-        self.proxy.reset_counts();
-        let before = self.position();
-        for n in 0..COUNT {
-            run(self.engine.clone(), format!("{what}-{n}")).await;
+        let mut cost = Cost { trips: f64::MAX, transactions: f64::MAX, wal: f64::MAX };
+        for part in 0..PARTS {
+            self.proxy.reset_counts();
+            let before = self.position();
+            for n in 0..COUNT {
+                run(self.engine.clone(), format!("{what}-{part}-{n}")).await;
+            }
+            let wal = self.position() - before;
+            let counts = self.proxy.counts();
+            let beside = beside(&self.proxy.messages());
+            let each = |total: u64| total as f64 / COUNT as f64;
+            cost.trips = cost.trips.min(each(counts.round_trips.saturating_sub(beside)));
+            cost.transactions = cost.transactions.min(each(counts.transactions.saturating_sub(beside)));
+            cost.wal = cost.wal.min(each(wal));
         }
-        let wal = self.position() - before;
-        let counts = self.proxy.counts();
-        let each = |total: u64| total as f64 / COUNT as f64;
-        let cost = Cost { trips: each(counts.round_trips), transactions: each(counts.transactions), wal: each(wal) };
         let _ = writeln!(
             std::io::stderr(),
             "{what:<28} {:>6.2} trips {:>6.2} transactions {:>8.0} bytes",
@@ -96,10 +123,8 @@ fn an_operation_costs_the_transactions_and_trips_that_the_architecture_allows() 
     let database = support::database_on(&server);
     block_on(async {
         let mut bench = bench(&database).await;
-        // Beside its writes, of a trip each, a workflow has its end told to others and its result read; on a busy machine a
-        // few are looked at twice.
-        let beside = 2.5;
-        let within = |cost: &Cost, writes: f64| cost.transactions <= writes + beside && cost.trips <= writes + beside;
+        // A write more of each, or one of two trips, is twice beyond it.
+        let within = |cost: &Cost, writes: f64| cost.transactions <= writes + 0.5 && cost.trips <= writes + 0.5;
         let none = bench.cost("start, end", |engine, id| direct(engine, "none", id)).await;
         assert!(within(&none, 2.0), "{none:?}");
         let one = bench.cost("start, step, end", |engine, id| direct(engine, "one", id)).await;
@@ -110,9 +135,9 @@ fn an_operation_costs_the_transactions_and_trips_that_the_architecture_allows() 
             let handle = engine.start(Invocation::named("one")).id(id).queue("orders").await.expect("an enqueue");
             handle.result().await.expect("a result");
         };
-        // The enqueue, which is told too, one claim that takes it and two that find nothing, the step, the end.
+        // The enqueue, one claim that takes it and two that find nothing, the step, the end.
         let enqueued = bench.cost("enqueue, claim, step, end", queued).await;
-        assert!(within(&enqueued, 7.0), "{enqueued:?}");
+        assert!(within(&enqueued, 6.0), "{enqueued:?}");
         bench.engine.shutdown(Duration::from_secs(5)).await.expect("an end");
     });
 }

@@ -29,6 +29,26 @@ where
     builder.function(name, |ctx: Ctx, value: T| async move { ctx.step("echo", || async { Ok(value.clone()) }).await })
 }
 
+/// A body that writes an integer which JavaScript rounds, in the place that it is given.
+async fn place(ctx: Ctx, place: String) -> mainstay::Result<u64> {
+    let over = 1_u64 << 53;
+    let fails = |place: &str| match place {
+        "data" => Err(Error::named("Odd", "no").with_data([over])),
+        _ => Err(Error::named("Odd", "no").with_code(over)),
+    };
+    let child = Invocation::named("u64").returning::<u64>();
+    match place.as_str() {
+        "child" => ctx.start(child.arg(over)).await?.result().await,
+        "child attributes" => {
+            ctx.start(child.arg(1)).attributes(&serde_json::json!({ "n": over })).await?.result().await
+        }
+        place => match place.strip_prefix("step ") {
+            Some(place) => ctx.step("one", || async { fails(place) }).await,
+            None => fails(place),
+        },
+    }
+}
+
 #[test]
 fn case_o33_a_nul_in_json_comes_back_as_it_went_and_attributes_refuse_it_at_once() {
     let Some(database) = support::fresh_database() else { return };
@@ -77,10 +97,34 @@ fn case_o34_integers_are_exact_in_every_place_and_what_javascript_rounds_is_refu
         engine.shutdown(Duration::from_secs(5)).await.expect("an end");
 
         let builder = Engine::builder(support::open(&database.url(), |config| config).await).app("strict");
-        let strict = launch(echo::<u64>(builder.strict_portable(), "u64")).await;
+        let builder = echo::<u64>(builder.strict_portable(), "u64").function("place", place);
+        let strict = launch(builder).await;
         assert_eq!(result(&strict, "u64", &((1_u64 << 53) - 1)).await.expect("a result"), (1 << 53) - 1);
         let error = strict.start(Invocation::named("u64").arg(1_u64 << 53)).await.expect_err("rounded elsewhere");
         assert_eq!(error.kind(), ErrorKind::Refused);
+        let start = strict.start(Invocation::named("u64").arg(1)).attributes(&serde_json::json!({ "n": 1_u64 << 53 }));
+        let error = start.await.expect_err("rounded elsewhere");
+        assert!(error.kind() == ErrorKind::Refused && error.message().contains("attributes"), "{}", error.message());
+        for (name, refused) in [
+            ("data", ErrorKind::BadOutput),
+            ("code", ErrorKind::BadOutput),
+            ("step data", ErrorKind::BadOutput),
+            ("step code", ErrorKind::BadOutput),
+            ("child", ErrorKind::Refused),
+            ("child attributes", ErrorKind::Refused),
+        ] {
+            let call = Invocation::named("place").arg(name).returning::<u64>();
+            let error = strict.start(call).await.expect("a start").result().await.expect_err("rounded elsewhere");
+            assert_eq!(error.kind(), refused, "{name}: {}", error.message());
+        }
+        let mut rounded = |table: &str| {
+            let ours = "SELECT workflow_uuid FROM dbos.workflow_status WHERE application_name = 'strict'";
+            let digits = format!("t.workflow_uuid IN ({ours}) AND t::text LIKE '%9007199254740992%'");
+            client.value(&format!("SELECT count(*) FROM dbos.{table} t WHERE {digits}"))
+        };
+        for table in ["workflow_status", "workflow_input", "workflow_output", "operation_outputs"] {
+            assert_eq!(rounded(table), "0", "{table}");
+        }
         strict.shutdown(Duration::from_secs(5)).await.expect("an end");
     });
 }

@@ -1,11 +1,12 @@
 //! Programs that have the documented rights and no more.
 
 use mainstay::postgres::{self, Config};
-use mainstay::{ErrorKind, Store};
+use mainstay::{Ctx, ErrorKind, Invocation, Store};
 use mainstay_env::block_on;
 use mainstay_pgkit::{Client, Database};
 use mainstay_store::Place;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::suite;
@@ -137,7 +138,6 @@ fn case_o48_a_missing_right_is_named() {
         // One table: the call that meets it does.
         let store = guarded.open("app", |config| config).await.expect("a store");
         let app = guarded.role("app");
-        guarded.admin.run(&format!("REVOKE INSERT ON dbos.operation_outputs FROM {app}"));
         guarded.admin.run(&format!("REVOKE SELECT ON dbos.queues FROM {app}"));
         let refused = store.queue_list(&"shop".into()).await.expect_err("a right is missing");
         assert_eq!(refused.kind(), mainstay_store::ErrorKind::Denied);
@@ -150,5 +150,45 @@ fn case_o48_a_missing_right_is_named() {
         guarded.grant();
         let store = guarded.open("app", |config| config).await.expect("a store");
         assert!(store.queue_list(&"shop".into()).await.is_ok());
+        taken_at_run_time(&mut guarded).await;
     });
+}
+
+/// Takes rights while work runs: the caller is told which, and what runs waits for them.
+async fn taken_at_run_time(guarded: &mut Guarded) {
+    let store = guarded.open("app", |config| config).await.expect("a store");
+    let env = store.env().clone();
+    let (begun, app) = (Arc::new(AtomicBool::new(false)), guarded.role("app"));
+    let seen = begun.clone();
+    let steps = move |ctx: Ctx| {
+        let seen = seen.clone();
+        async move {
+            let step = || async {
+                seen.store(true, Ordering::Relaxed);
+                Ok(())
+            };
+            ctx.step("one", step).await
+        }
+    };
+    let engine = launch(mainstay::Engine::builder(store).app("shop").function("steps", steps)).await;
+    let call = || Invocation::named("steps").returning::<()>();
+    // A step that may not be written is waited for, since what it did is done.
+    guarded.admin.run(&format!("REVOKE INSERT ON dbos.operation_outputs FROM {app}"));
+    let running = engine.start(call()).await.expect("a start writes no step");
+    until(&env, "the step has run", || begun.load(Ordering::Relaxed)).await;
+    let error = running.result().timeout(Duration::from_millis(500)).await.expect_err("it waits");
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{}", error.message());
+    // What a caller asks for is answered at once.
+    guarded.admin.run(&format!("REVOKE INSERT ON dbos.workflow_status FROM {app}"));
+    let asked = env.monotonic();
+    let refused = engine.start(call()).await.expect_err("a right is missing");
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{}", refused.message());
+    let message = refused.message();
+    // Where both share a batch, the server names the table that it comes to first.
+    let named = ["workflow_status", "operation_outputs"].iter().any(|table| message.contains(table));
+    assert!(message.contains("42501") && named, "{message}");
+    assert!(env.monotonic().since(asked) < Duration::from_secs(10), "it was tried again");
+    guarded.grant();
+    running.result().timeout(Duration::from_secs(60)).await.expect("it goes on");
+    engine.shutdown(Duration::from_secs(5)).await.expect("an end");
 }

@@ -367,7 +367,8 @@ fn case_o24_batches_that_overlap_in_any_order_do_not_stand_still() {
             holder
                 .run(&format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid IN ({middle}) FOR UPDATE"));
             let cancel = |n: usize| Unit::new().effect(Effect::Cancel { ids: vec![id(n).into()], children: false });
-            let batch = |n: usize| places(n * 5 + round, n % 2 == 0).into_iter().map(cancel).collect::<Vec<Unit>>();
+            let batch =
+                |n: usize| places(n * 5 + round, n.is_multiple_of(2)).into_iter().map(cancel).collect::<Vec<Unit>>();
             let batches: Vec<Vec<Unit>> = (0..BATCHES).map(batch).collect();
             let calls = futures_util::future::join_all(batches.iter().map(|units| store.commit(units)));
             let released = async {
