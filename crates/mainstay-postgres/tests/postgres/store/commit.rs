@@ -347,7 +347,7 @@ async fn waiting(store: &Postgres, watch: &mut Client, sessions: usize) {
 }
 
 #[test]
-fn case_o24_batches_that_overlap_in_any_order_do_not_stand_still() {
+fn batches_that_overlap_in_any_order_all_end() {
     const BATCHES: usize = 6;
     let Some(database) = support::database() else { return };
     block_on(async {
