@@ -214,7 +214,7 @@ impl Drive {
         }
     }
 
-    /// Polls the body, then its branches; again when a branch was added.
+    /// Polls the body, then its branches; again when a branch was added, or has ended, for which the body may wait.
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let scope = self.scope.clone();
@@ -234,17 +234,22 @@ impl Drive {
             }
             self.branches.extend(self.exec.new_branches());
             let polled = catch_unwind(AssertUnwindSafe(|| {
-                while let Poll::Ready(Some(())) = Pin::new(&mut self.branches).poll_next(cx) {}
+                let mut ended = false;
+                while let Poll::Ready(Some(())) = Pin::new(&mut self.branches).poll_next(cx) {
+                    ended = true;
+                }
+                ended
             }));
-            if let Err(panic) = polled {
-                return Poll::Ready(End::Panicked(panic_text(&*panic)));
-            }
+            let ended = match polled {
+                Err(panic) => return Poll::Ready(End::Panicked(panic_text(&*panic))),
+                Ok(ended) => ended,
+            };
             // A call that met its end inside the poll stops here, before anything else runs.
             if let Some(stop) = self.exec.stopped(cx.waker()) {
                 return Poll::Ready(End::Stopped(stop));
             }
             let added = self.exec.new_branches();
-            if added.is_empty() {
+            if added.is_empty() && !ended {
                 return Poll::Pending;
             }
             self.branches.extend(added);

@@ -367,6 +367,7 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     async fn codec_in_body(&self, exec: &Execution, ended: &Standing) -> Option<CodecName> {
         match &self.codec {
             None if has_payload(ended) => {
+                let _busy = exec.busy();
                 let rows = || exec.shared.store.workflow_rows(std::slice::from_ref(&self.id));
                 driver::read(exec, rows).await.ok()?.into_iter().next().flatten()?.codec
             }

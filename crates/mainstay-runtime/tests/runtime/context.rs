@@ -161,6 +161,41 @@ fn a_wait_for_something_foreign_is_reported_once_an_execution_and_fails_nothing(
 }
 
 #[test]
+fn branches_and_results_of_workflows_that_were_there_before_are_no_foreign_waits() {
+    let world = World::new(14);
+    let env = world.env("web");
+    let branches = body!(
+        [env] | ctx | {
+            let quick = ctx.spawn(|ctx| async move { ctx.step("quick", || async { Ok(1) }).await });
+            let slow = ctx.spawn(|ctx| {
+                let env = env.clone();
+                async move {
+                    ctx.step("slow", || async {
+                        env.sleep(secs(5)).await;
+                        Ok(2)
+                    })
+                    .await
+                }
+            });
+            Ok(quick.await? + slow.await?)
+        }
+    );
+    let child = body!([] | ctx | { ctx.step("value", || async { Ok(3) }).await });
+    let before = body!([] | ctx | { ctx.start(call::<u32>("child")).id("before").await?.result().await });
+    let builder = world.builder("web").function("branches", branches).function("child", child);
+    let engine = world.launch(builder.function("awaits", before));
+    let (results, lines) = logged(|| {
+        ["child", "branches", "awaits"].map(|name| {
+            let id = if name == "child" { "before" } else { name };
+            let handle = world.run(engine.start(call::<u32>(name)).id(id)).expect("start");
+            world.run(handle.result()).expect("result")
+        })
+    });
+    assert_eq!(results, [3, 3, 3]);
+    assert_eq!(count(&lines, Level::WARN, "no durable call"), 0, "{lines:?}");
+}
+
+#[test]
 fn an_attempt_has_a_number_and_a_key_that_is_its_steps_alone() {
     let world = World::new(5);
     let log = Log::default();
