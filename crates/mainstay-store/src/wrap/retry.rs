@@ -52,10 +52,14 @@ fn lost(error: &StoreError) -> bool {
 impl Retry {
     /// Asks again until an answer comes, or the pauses or the time are used up.
     async fn repeat<T: Send + 'static>(&self, call: &Call<T>, mut answer: Result<T>) -> Result<T> {
-        let limit = self.env.deadline(LIMIT);
+        let mut limit = None;
         for pause in PAUSES {
+            if !answer.as_ref().is_err_and(lost) {
+                break;
+            }
+            let limit = *limit.get_or_insert_with(|| self.env.deadline(LIMIT));
             let next = self.env.deadline(self.rng.jitter(pause, JITTER.0, JITTER.1));
-            if !answer.as_ref().is_err_and(lost) || next > limit {
+            if next > limit {
                 break;
             }
             self.env.sleep_until(next).await;
