@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_env::Monotonic;
-use mainstay_store::{ErrorKind, Probe, StoreError};
+use mainstay_store::Probe;
 
 use crate::lane::{Due, LaneInput};
 use crate::pulse::PATIENCE;
@@ -39,13 +39,7 @@ async fn probe(shared: &Shared) {
     shared.counters.lock().probes += 1;
     let (app, version) = (shared.config.app.clone(), shared.config.version.clone());
     let request = Probe::new(app, version).queues(queues.clone()).names(shared.names.to_vec());
-    let answer = shared.env.timeout(PATIENCE, shared.store.queue_probe(request)).await;
-    let answer = answer.unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, "queue_probe")));
-    match &answer {
-        Ok(_) => shared.answered("queue_probe", None),
-        Err(error) => shared.failed("queue_probe", None, error),
-    }
-    let probed = answer.ok();
+    let probed = shared.call("queue_probe", PATIENCE, shared.store.queue_probe(request)).await.ok();
     for queue in &queues {
         let due = match &probed {
             None => Due::Unknown,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainstay_store::{Beat, Beaten, ErrorKind, ExecutorId, StoreError};
+use mainstay_store::{Beat, Beaten, ExecutorId};
 
 use crate::backoff::hold_off;
 use crate::lane::LaneInput;
@@ -36,16 +36,14 @@ pub(crate) async fn open(shared: Arc<Shared>) {
     let mut failures = 0;
     loop {
         let beat = Beat::new(executor.clone(), shared.config.app.clone(), 1_u64);
-        match shared.env.timeout(PATIENCE, shared.store.lease_beat(beat)).await {
-            Ok(Ok(Beaten::Alive)) => break,
-            Ok(Ok(_)) => executor = new_id(&shared),
-            Ok(Err(error)) => shared.failed("lease_beat", None, &error),
-            Err(_) => shared.failed("lease_beat", None, &StoreError::new(ErrorKind::Timeout, "lease_beat")),
+        match shared.call("lease_beat", PATIENCE, shared.store.lease_beat(beat)).await {
+            Ok(Beaten::Alive) => break,
+            Ok(_) => executor = new_id(&shared),
+            Err(_) => {}
         }
         failures += 1;
         shared.env.sleep(hold_off(failures, shared.draw())).await;
     }
-    shared.answered("lease_beat", None);
     tracing::info!(%executor, "lease renewed");
     shared.identity(|identity| {
         identity.executor = executor;

@@ -1,13 +1,15 @@
 //! What the tasks of one engine share.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mainstay_env::{Env, Rng, Tasks};
 use mainstay_store::{
-    Beat, Claim, Effect, ExecutorId, Fence, QueueName, Registered, Store, StoreError, Token, Unit, WorkflowId,
+    Beat, Claim, Effect, ErrorKind, ExecutorId, Fence, QueueName, Registered, Store, StoreError, Token, Unit,
+    WorkflowId,
 };
 
 use crate::config::Config;
@@ -153,6 +155,27 @@ impl Shared {
     /// Tells of a call that was answered, if it failed before.
     pub(crate) fn answered(&self, op: &'static str, queue: Option<&QueueName>) {
         self.failing.answered(&self.env, op, queue);
+    }
+
+    /// Tells of a call that was given up.
+    pub(crate) fn timed_out(&self, op: &'static str) {
+        self.failed(op, None, &StoreError::new(ErrorKind::Timeout, op));
+    }
+
+    /// A call about no one queue, given up when it takes too long; how it went is told of.
+    pub(crate) async fn call<T>(
+        &self,
+        op: &'static str,
+        patience: Duration,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let answer = self.env.timeout(patience, call).await;
+        let answer = answer.unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, op)));
+        match &answer {
+            Ok(_) => self.answered(op, None),
+            Err(error) => self.failed(op, None, error),
+        }
+        answer
     }
 
     /// A number in [0, 1) for jitter.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use mainstay_env::{Monotonic, Timestamp};
-use mainstay_store::{Beaten, ErrorKind, RegistryStamp, StoreError, Subscription, Tick, Ticked, Wakeup};
+use mainstay_store::{Beaten, RegistryStamp, StoreError, Subscription, Tick, Ticked, Wakeup};
 
 use crate::config::Config;
 use crate::lane::LaneInput;
@@ -299,13 +299,13 @@ impl Supervisor {
                 PulseEffect::Beat => self.send_beat(),
                 PulseEffect::DropTick => {
                     self.tick = None;
-                    self.shared.failed("tick", None, &StoreError::new(ErrorKind::Timeout, "tick"));
+                    self.shared.timed_out("tick");
                     self.shared.counters.lock().failed_ticks += 1;
                     self.ward().failing = true;
                 }
                 PulseEffect::DropBeat => {
                     self.beat = None;
-                    self.shared.failed("lease_beat", None, &StoreError::new(ErrorKind::Timeout, "lease_beat"));
+                    self.shared.timed_out("lease_beat");
                 }
             }
         }

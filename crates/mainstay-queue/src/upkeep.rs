@@ -1,12 +1,11 @@
 //! The upkeep: gives rows back, takes dead executors over, and audits what the own executor holds. One call at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_env::Monotonic;
-use mainstay_store::{Audit, AuditCursor, Committed, ErrorKind, ExecutorId, Fence, StoreError, TakeOver, TakenOver};
+use mainstay_store::{Audit, AuditCursor, Committed, ExecutorId, Fence, TakeOver, TakenOver};
 
 use crate::audit::{AuditInput, AuditPlan, AuditStep, lost_rows};
 use crate::backoff::hold_off;
@@ -101,28 +100,13 @@ impl Upkeep {
         (!self.shared.returns().is_empty()).then_some(self.due)
     }
 
-    /// A call, given up when it takes too long.
-    async fn call<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        let answer = self.shared.env.timeout(PATIENCE, call).await;
-        let answer = answer.unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, op)));
-        match &answer {
-            Ok(_) => self.shared.answered(op, None),
-            Err(error) => self.shared.failed(op, None, error),
-        }
-        answer
-    }
-
     /// Returns rows to their queues. A commit of which nothing is known is sent again, for what an audit finds has lost the
     /// word of whether it began; a row that has left its execution meanwhile is superseded. A row alone that fails is left to
     /// the next audit.
     async fn give_back(&mut self) {
         let shared = self.shared.clone();
         let units: Vec<_> = shared.returns().iter().take(GIVE_BACKS).map(Return::unit).collect();
-        let committed = self.call("commit", shared.store.commit(&units)).await;
+        let committed = shared.call("commit", PATIENCE, shared.store.commit(&units)).await;
         let Ok(committed) = committed else { return self.put_off(units.len()) };
         self.forget(units.len());
         let done = returned(&committed);
@@ -155,7 +139,7 @@ impl Upkeep {
         let shared = self.shared.clone();
         let request = TakeOver::new(executor.clone(), beat);
         let Ok(TakenOver::Rows { ids, more }) =
-            self.call("lease_take_over", shared.store.lease_take_over(request)).await
+            shared.call("lease_take_over", PATIENCE, shared.store.lease_take_over(request)).await
         else {
             return;
         };
@@ -172,7 +156,7 @@ impl Upkeep {
         let mut request = Audit::new(executor);
         request.after = after;
         let began = shared.env.monotonic();
-        let answer = self.call("queue_audit", shared.store.queue_audit(request)).await;
+        let answer = shared.call("queue_audit", PATIENCE, shared.store.queue_audit(request)).await;
         let took = shared.env.monotonic().since(began);
         if shared.identity(|identity| identity.epoch) != epoch {
             return self.tell(AuditInput::Renewed);
