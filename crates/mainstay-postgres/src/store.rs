@@ -211,8 +211,10 @@ impl Inner {
             let fault = match self.answered(&mut session, done) {
                 Err(fault) => fault,
                 Ok(done) => {
-                    let held = self.limited(self.time.hold(&mut session)).await;
-                    self.answered(&mut session, held)?;
+                    if self.time.is_manual() {
+                        let held = self.limited(self.time.hold(&mut session)).await;
+                        self.answered(&mut session, held)?;
+                    }
                     return Ok(done);
                 }
             };
