@@ -101,7 +101,10 @@ impl Registry for Postgres {
     }
 
     async fn queue_list(&self, app: &AppName) -> Result<Vec<Queue>> {
-        let Some(app) = storable(app) else { return Ok(Vec::new()) };
+        if row::storable(app).is_none() {
+            return Ok(Vec::new());
+        }
+        let app = app.clone();
         self.call("queue_list", move |session| {
             let app = app.clone();
             Box::pin(async move {
@@ -150,7 +153,10 @@ impl Registry for Postgres {
     }
 
     async fn version_list(&self, app: &AppName) -> Result<Vec<Version>> {
-        let Some(app) = storable(app) else { return Ok(Vec::new()) };
+        if row::storable(app).is_none() {
+            return Ok(Vec::new());
+        }
+        let app = app.clone();
         self.call("version_list", move |session| {
             let app = app.clone();
             Box::pin(async move {
@@ -169,11 +175,6 @@ impl Postgres {
             self.publish([Wakeup::Registry]);
         }
     }
-}
-
-/// A name to look for, unless none like it can be stored: no parameter may hold a NUL character.
-fn storable(app: &AppName) -> Option<AppName> {
-    (!app.as_str().contains('\0')).then(|| app.clone())
 }
 
 /// What a look at a held row decides.

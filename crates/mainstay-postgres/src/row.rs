@@ -67,6 +67,11 @@ pub(crate) fn bound<T: AsRef<str>>(name: Option<&T>) -> Option<&str> {
     name.map(T::as_ref)
 }
 
+/// What is looked for, as a bound value; nothing where no column can hold it, as no row is equal to that.
+pub(crate) fn storable(asked: &impl AsRef<str>) -> Option<&str> {
+    Some(asked.as_ref()).filter(|asked| !asked.contains('\0'))
+}
+
 /// A duration in whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)

@@ -59,7 +59,7 @@ impl WorkflowStore for Postgres {
                 let ReadSteps { id, from, bytes, .. } = request.clone();
                 Box::pin(async move {
                     let most = i64::try_from(bytes).unwrap_or(i64::MAX);
-                    let found = session.one(&STEPS, &[&storable(&id), &from.0, &most]).await?;
+                    let found = session.one(&STEPS, &[&row::storable(&id), &from.0, &most]).await?;
                     if found.is_empty() {
                         return Ok(None);
                     }
@@ -86,7 +86,7 @@ impl WorkflowStore for Postgres {
         self.call("workflow_holder", move |session: &mut Session| {
             let (queue, key) = (queue.clone(), key.clone());
             Box::pin(async move {
-                let found = session.one(&HOLDER, &[&storable(&queue), &storable(&key)]).await?;
+                let found = session.one(&HOLDER, &[&row::storable(&queue), &row::storable(&key)]).await?;
                 found.first().map(|found| row::text(found, "workflow_uuid")).transpose()
             })
         })
@@ -118,7 +118,7 @@ impl Postgres {
         self.call(op, move |session: &mut Session| {
             let id = id.clone();
             Box::pin(async move {
-                let found = session.one(&INPUT, &[&storable(&id)]).await?;
+                let found = session.one(&INPUT, &[&row::storable(&id)]).await?;
                 let input = found.first().map(|found| row::payload_if(found, "inputs")).transpose()?;
                 let lacking = input == Some(None) && !session.texts().layout.split;
                 Ok((input, lacking))
@@ -138,12 +138,7 @@ impl Postgres {
 }
 
 fn texts(ids: &[WorkflowId]) -> Arc<Vec<Option<String>>> {
-    Arc::new(ids.iter().map(|id| storable(id).map(str::to_owned)).collect())
-}
-
-/// What is looked for; nothing where no column can hold it, as no row is equal to that.
-fn storable(asked: &impl AsRef<str>) -> Option<&str> {
-    Some(asked.as_ref()).filter(|asked| !asked.contains('\0'))
+    Arc::new(ids.iter().map(|id| row::storable(id).map(str::to_owned)).collect())
 }
 
 fn is_there(found: &Row) -> std::result::Result<bool, Fault> {
