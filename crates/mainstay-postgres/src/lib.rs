@@ -29,6 +29,7 @@ mod hints;
 mod identifier;
 mod layout;
 mod maintenance;
+mod plain;
 #[cfg(test)]
 mod plans;
 mod pool;

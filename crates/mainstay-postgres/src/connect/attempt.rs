@@ -10,7 +10,9 @@ use std::task::Poll;
 use futures_util::{StreamExt, stream};
 use mainstay_store::{ErrorKind, StoreError};
 use tokio_postgres::config::{SslMode, SslNegotiation};
-use tokio_postgres::{AsyncMessage, Client, Config as Driver, Error, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, Config as Driver, Error};
+
+use crate::plain;
 
 use super::redact::redacted;
 use super::settings::{Place, SessionKind, Target};
@@ -252,12 +254,9 @@ impl Connector {
 
 /// Whether the session is of a standby, and whether it is read-only.
 async fn session(client: &Client) -> Result<Option<[bool; 2]>, Error> {
-    let rows = client.simple_query(SESSION).await?;
+    let row = plain::row(client, SESSION).await?;
     let is = |row: &tokio_postgres::SimpleQueryRow, at| matches!(row.get(at), Some("t" | "on"));
-    Ok(rows.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some([is(row, 0), is(row, 1)]),
-        _ => None,
-    }))
+    Ok(row.map(|row| [is(&row, 0), is(&row, 1)]))
 }
 
 /// Runs a call on a connection that nobody polls yet; what it is told meanwhile is kept.

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use mainstay_store::{ErrorKind, StoreError};
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
 use super::attempt::drive;
 use super::{Connected, Connector, OP};
 use crate::error;
+use crate::plain;
 use crate::session::{IDLE, lowered};
 
 /// Looks that find the server unreachable, one after the other, until it is said.
@@ -49,11 +50,11 @@ impl Watched {
             return Ok(Self { process: None, every });
         }
         let ask = format!("SELECT pg_catalog.pg_backend_pid(), {}", lowered(IDLE, limit, false));
-        let Ok(answer) = connector.env.timeout(limit, client.simple_query(&ask)).await else {
+        let Ok(answer) = connector.env.timeout(limit, plain::row(client, &ask)).await else {
             return Err(silent());
         };
-        let process = first(&answer.map_err(|error| error::failed(OP, error))?).and_then(|text| text.parse().ok());
-        Ok(Self { process, every })
+        let row = answer.map_err(|error| error::failed(OP, error))?;
+        Ok(Self { process: row.and_then(|row| row.get(0)?.parse().ok()), every })
     }
 
     /// Ends when the server no longer works for the connection, or can no longer be reached; says why.
@@ -90,9 +91,9 @@ impl Watched {
             "SELECT coalesce((SELECT CASE WHEN state LIKE 'idle%' THEN state_change::text ELSE 'works' END
                 FROM pg_catalog.pg_stat_activity WHERE pid = {process}), 'gone')"
         );
-        match drive(&mut messages, &mut Default::default(), client.simple_query(&ask)).await {
-            Ok(answer) => match first(&answer) {
-                Some(since) if since != "works" => Look::Waits(since),
+        match drive(&mut messages, &mut Default::default(), plain::row(&client, &ask)).await {
+            Ok(row) => match row.as_ref().and_then(|row| row.get(0)) {
+                Some(since) if since != "works" => Look::Waits(since.to_owned()),
                 _ => Look::Works,
             },
             Err(error) => Look::Unreached(error::failed(OP, error)),
@@ -102,12 +103,4 @@ impl Watched {
 
 fn silent() -> StoreError {
     StoreError::new(ErrorKind::Unavailable, OP).with_source("no answer of the server")
-}
-
-/// The first value of an answer.
-fn first(answer: &[SimpleQueryMessage]) -> Option<String> {
-    answer.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    })
 }

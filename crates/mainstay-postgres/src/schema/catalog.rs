@@ -7,6 +7,7 @@ use tokio_postgres::Client;
 
 use crate::fault::Fault;
 use crate::identifier::{Schema, literal};
+use crate::plain;
 
 /// One fact a line, of the whole schema; `@schema@` stands for its name.
 const CATALOG: &str = include_str!("catalog.sql");
@@ -34,7 +35,7 @@ pub(super) async fn lines(client: &Client, schema: &Schema) -> Result<Vec<String
     // A role may have keys and predicates spelled with quotes. The setting ends with these two statements, or with the
     // transaction that they are part of.
     let facts = CATALOG.replace("@schema@", &literal(schema.name()));
-    let rows = super::state::rows(client, &format!("SET LOCAL quote_all_identifiers = off;\n{facts}")).await?;
+    let rows = plain::rows(client, &format!("SET LOCAL quote_all_identifiers = off;\n{facts}")).await?;
     Ok(rows.iter().filter_map(|row| row.get(0).map(str::to_owned)).collect())
 }
 

@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Transaction};
 
 use crate::fault::Fault;
 use crate::identifier::Schema;
+use crate::plain;
 
 use super::race::{self, BEGUN, LOCK, LOCK_WAIT};
 use super::shape::{Manner, fill};
@@ -199,7 +200,7 @@ impl Climber<'_> {
         let tx = self.client.transaction().await?;
         tx.batch_execute(BEGUN).await?;
         let ask = format!("SELECT pg_catalog.pg_try_advisory_xact_lock({LOCK})");
-        let row = state::row(tx.client(), &ask).await?;
+        let row = plain::row(tx.client(), &ask).await?;
         let is_held = row.is_some_and(|row| row.get(0) == Some("t"));
         Ok((is_held || goes_ahead).then_some(tx))
     }
@@ -222,7 +223,7 @@ fn is_built_again(step: &Step) -> bool {
 /// The recorded number, which nobody else can change before this transaction ends.
 async fn hold_number(tx: &Transaction<'_>, schema: &Schema) -> Result<i64, Fault> {
     let ask = format!("SELECT version FROM {}.dbos_migrations FOR UPDATE", schema.quoted());
-    let rows = state::rows(tx.client(), &ask).await?;
+    let rows = plain::rows(tx.client(), &ask).await?;
     let numbers = rows.iter().filter_map(|row| row.get(0)?.parse().ok());
     Ok(numbers.max().unwrap_or(0).max(0))
 }

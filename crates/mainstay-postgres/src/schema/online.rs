@@ -8,6 +8,7 @@ use mainstay_migrations::Step;
 
 use crate::fault::Fault;
 use crate::identifier::{literal, quote};
+use crate::plain;
 
 use super::ladder::{Climber, Turn};
 use super::race::{self, BEGUN};
@@ -53,7 +54,7 @@ async fn unfinished(climber: &Climber<'_>) -> Result<Vec<Unfinished>, Fault> {
         literal(climber.schema.name())
     );
     let ours = catalog::index_names();
-    let rows = state::rows(climber.client, &ask).await?;
+    let rows = plain::rows(climber.client, &ask).await?;
     let named = rows.iter().filter_map(|row| Some(Unfinished { index: row.get(0)?.into(), table: row.get(1)?.into() }));
     // A user's own index of another name is the user's.
     Ok(named.filter(|unfinished| ours.contains(unfinished.index.as_str())).collect())
@@ -79,7 +80,7 @@ async fn clear(climber: &mut Climber<'_>, unfinished: &Unfinished) -> Result<Tur
         WHERE n.nspname = {name} AND i.relname = {} AND NOT x.indisvalid",
         literal(&unfinished.index)
     );
-    if state::row(tx.client(), &ask).await?.is_none() {
+    if plain::row(tx.client(), &ask).await?.is_none() {
         return Ok(Turn::Done);
     }
     match tx.batch_execute(&format!("DROP INDEX {schema}.{index}")).await {
@@ -106,5 +107,5 @@ async fn is_building(climber: &Climber<'_>) -> Result<bool, Fault> {
         LIMIT 1",
         literal(climber.schema.name())
     );
-    Ok(state::row(climber.client, &ask).await?.is_some())
+    Ok(plain::row(climber.client, &ask).await?.is_some())
 }

@@ -6,10 +6,10 @@ use mainstay_store::ErrorKind;
 use tokio_postgres::{Client, Transaction};
 
 use crate::fault::Fault;
+use crate::plain;
 use crate::text::OURS;
 
 use super::race::{self, BEGUN};
-use super::state;
 
 /// The letters of `mainstay`: who makes this schema, in a transaction.
 const LOCK: i64 = 0x6d61_696e_7374_6179;
@@ -66,7 +66,7 @@ async fn up(client: &mut Client) -> Result<(), Fault> {
 
 async fn has_schema(tx: &Transaction<'_>) -> Result<bool, Fault> {
     let ask = format!("SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{OURS}'");
-    Ok(state::row(tx.client(), &ask).await?.is_some())
+    Ok(plain::row(tx.client(), &ask).await?.is_some())
 }
 
 /// The recorded number; 0 where nothing is.
@@ -75,10 +75,10 @@ async fn number(client: &Client) -> Result<i64, Fault> {
         "SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = '{OURS}' AND c.relname = 'migrations'"
     );
-    if state::row(client, &ask).await?.is_none() {
+    if plain::row(client, &ask).await?.is_none() {
         return Ok(0);
     }
     let ask = format!("SELECT coalesce(max(version), 0) FROM {OURS}.migrations");
-    let row = state::row(client, &ask).await?;
+    let row = plain::row(client, &ask).await?;
     Ok(row.and_then(|row| row.get(0)?.parse().ok()).unwrap_or(0))
 }

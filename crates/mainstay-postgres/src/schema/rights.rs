@@ -5,9 +5,8 @@ use tokio_postgres::Client;
 
 use crate::fault::Fault;
 use crate::identifier::{Schema, literal};
+use crate::plain;
 use crate::text::OURS;
-
-use super::state;
 
 /// Tables whose rows the store writes.
 const WRITTEN: &[&str] = &[
@@ -41,7 +40,7 @@ pub(super) async fn check(client: &Client, schema: &Schema) -> Result<(), Fault>
         WHERE NOT pg_catalog.has_table_privilege(c.oid, right_name)
         ORDER BY n.nspname, c.relname, right_name"
     );
-    let rows = state::rows(client, &ask).await?;
+    let rows = plain::rows(client, &ask).await?;
     let Some(role) = rows.first().and_then(|row| row.get(0)) else { return Ok(()) };
     let missing: Vec<String> =
         rows.iter().filter_map(|row| Some(format!("{} on {}", row.get(1)?, row.get(2)?))).collect();

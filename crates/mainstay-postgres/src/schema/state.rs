@@ -1,11 +1,12 @@
 //! What stands in a database before anything is done to it.
 
 use mainstay_store::ErrorKind;
-use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Client, SimpleQueryRow};
 
 use crate::fault::Fault;
 use crate::identifier::{Schema, literal};
 use crate::layout::Layout;
+use crate::plain;
 
 use super::NEWEST;
 
@@ -58,7 +59,7 @@ impl State {
 
 /// Refuses a database in which not every text can be stored.
 pub(super) async fn refuse_encoding(client: &Client) -> Result<(), Fault> {
-    let row = row(client, "SELECT pg_catalog.current_setting('server_encoding')").await?;
+    let row = plain::row(client, "SELECT pg_catalog.current_setting('server_encoding')").await?;
     let encoding = row.as_ref().and_then(|row| row.get(0)).unwrap_or_default();
     // The latter takes every text as it comes.
     if ["UTF8", "SQL_ASCII"].contains(&encoding) {
@@ -98,7 +99,7 @@ pub(super) async fn read(client: &Client, schema: &Schema) -> Result<State, toki
         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = {name} AND c.relkind IN ('r', 'p')"
     );
-    let row = row(client, &marks).await?;
+    let row = plain::row(client, &marks).await?;
     let is = |column: usize| row.as_ref().is_some_and(|row| row.get(column) == Some("t"));
     let number = if is(1) { number(client, schema).await? } else { 0 };
     Ok(State { has_schema: is(0), number, has_tables: is(2), is_typescript: is(3), is_sharded: is(4) })
@@ -107,7 +108,7 @@ pub(super) async fn read(client: &Client, schema: &Schema) -> Result<State, toki
 /// The recorded number, the highest of several rows; 0 where no row counts.
 pub(super) async fn number(client: &Client, schema: &Schema) -> Result<i64, tokio_postgres::Error> {
     let ask = format!("SELECT greatest(max(version), 0) FROM {}.dbos_migrations", schema.quoted());
-    Ok(row(client, &ask).await?.map_or(0, |row| integer(&row, 0)))
+    Ok(plain::row(client, &ask).await?.map_or(0, |row| integer(&row, 0)))
 }
 
 /// What a database has, in one trip that needs no prepared statement. Errors: 42P01 where there is no schema yet.
@@ -129,24 +130,10 @@ pub(crate) async fn probe(client: &Client, schema: &Schema) -> Result<Layout, to
         quoted = schema.quoted(),
         name = literal(schema.name()),
     );
-    let row = row(client, &ask).await?;
+    let row = plain::row(client, &ask).await?;
     let is = |column: usize| row.as_ref().is_some_and(|row| row.get(column) == Some("t"));
     let number = row.as_ref().map_or(0, |row| integer(row, 0));
     Ok(Layout { number, split: is(1), owner: is(2), consumed_by: is(3), inline: is(4) })
-}
-
-/// The first row of an answer to statements without parameters.
-pub(super) async fn row(client: &Client, ask: &str) -> Result<Option<SimpleQueryRow>, tokio_postgres::Error> {
-    Ok(rows(client, ask).await?.into_iter().next())
-}
-
-/// The rows of an answer to statements without parameters.
-pub(super) async fn rows(client: &Client, ask: &str) -> Result<Vec<SimpleQueryRow>, tokio_postgres::Error> {
-    let rows = client.simple_query(ask).await?.into_iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    });
-    Ok(rows.collect())
 }
 
 /// A bigint that the server has printed.

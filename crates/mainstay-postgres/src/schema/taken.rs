@@ -7,8 +7,9 @@ use tokio_postgres::Client;
 
 use crate::fault::Fault;
 use crate::identifier::{Schema, literal};
+use crate::plain;
 
-use super::{catalog, state};
+use super::catalog;
 
 /// The refusal of a schema in which a name is taken that the numbers up to `target` use; none where all are free.
 ///
@@ -36,7 +37,7 @@ pub(super) async fn find(
         WHERE n.nspname = {} ORDER BY kind, name",
         literal(schema.name())
     );
-    let rows = state::rows(client, &ask).await?;
+    let rows = plain::rows(client, &ask).await?;
     let Some(first) = rows.first().and_then(|row| row.get(0)) else { return Ok(None) };
     let more = if rows.len() > 1 { format!(" (and {} more)", rows.len() - 1) } else { String::new() };
     let name = schema.quoted();

@@ -6,12 +6,12 @@ use std::sync::mpsc;
 use mainstay_env::Env;
 use mainstay_pgkit::{Server, own_server as start};
 use mainstay_store::StoreError;
-use tokio_postgres::SimpleQueryMessage;
 
 use super::attempt::drive;
 use super::environment::Environment;
 use super::{Connected, Connector};
 use crate::config::Config;
+use crate::plain;
 
 mod canary;
 mod certificates;
@@ -49,12 +49,8 @@ fn value(env: &Env, url: &str, query: &'static str) -> Result<String, StoreError
 /// The first value of a query.
 async fn ask(connected: Connected, query: &str) -> String {
     let Connected { client, mut messages } = connected;
-    let rows = drive(&mut messages, &mut Default::default(), client.simple_query(query)).await.expect("an answer");
-    let row = rows.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
-        _ => None,
-    });
-    row.expect("a row")
+    let row = drive(&mut messages, &mut Default::default(), plain::row(&client, query)).await.expect("an answer");
+    row.expect("a row").get(0).unwrap_or_default().to_owned()
 }
 
 /// The server's place in a URL by TCP, with a query.
