@@ -35,6 +35,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// All that an error shows, its chain of causes included: a test looks in it for what must not be shown.
+pub fn shown(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes: String = causes.map(|cause| format!(" {cause} {cause:?}")).collect();
+    format!("{error} {error:?} {error:#?}{causes}")
+}
+
 /// Adds to an error of the system what was being done.
 pub(crate) trait During<T> {
     fn during(self, what: &str) -> Result<T, Error>;

@@ -26,7 +26,7 @@ pub use binaries::{Binaries, PROGRAMS_VARIABLE, reachable};
 pub use bouncer::PgBouncer;
 pub use client::{Client, Row};
 pub use database::{Build, Database, Template, template_key};
-pub use error::Error;
+pub use error::{Error, shown};
 pub use options::Options;
 #[cfg(feature = "proxy")]
 pub use proxy::Proxy;

@@ -1,11 +1,10 @@
 //! A password that goes through every failing path, and is looked for in all that anybody could see.
 
-use std::error::Error as StdError;
 use std::fmt::{Debug, Write};
 use std::net::TcpListener;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use mainstay_store::StoreError;
+use mainstay_pgkit::shown;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -52,17 +51,6 @@ impl Subscriber for Keeper {
 fn listen() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| tracing::subscriber::set_global_default(Keeper).expect("no other subscriber"));
-}
-
-/// All that an error shows, its chain of causes included.
-fn shown(error: &StoreError) -> String {
-    let mut text = format!("{error} {error:?} {error:#?}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        write!(text, " {error} {error:?}").expect("a text takes all");
-        cause = error.source();
-    }
-    text
 }
 
 #[test]

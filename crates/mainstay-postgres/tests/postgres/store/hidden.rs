@@ -1,14 +1,14 @@
 //! What users have stored is in no record of the log and in no error.
 
-use std::error::Error as StdError;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use mainstay_env::block_on;
+use mainstay_pgkit::shown;
 use mainstay_store::{
-    ErrorKind, Joining, Limits, OnHeld, Outcome, Place, QueueStore, StepOutput, StepRow, StoreError, Submit, Unit,
-    UnitReply, WorkflowStore, WriteStore,
+    ErrorKind, Joining, Limits, OnHeld, Outcome, Place, QueueStore, StepOutput, StepRow, Submit, Unit, UnitReply,
+    WorkflowStore, WriteStore,
 };
 
 use crate::store::claim::{APP, E1, Q, WORK, claim, lease, register};
@@ -37,17 +37,6 @@ impl Log for Keeper {
 }
 
 static KEEPER: Keeper = Keeper;
-
-/// All that an error shows, its chain of causes included.
-fn shown(error: &StoreError) -> String {
-    let mut text = format!("{error} {error:?} {error:#?}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        write!(text, " {error} {error:?}").expect("a text takes all");
-        cause = error.source();
-    }
-    text
-}
 
 fn job(id: &str) -> Unit {
     let input = format!("[\"{CANARY}\"]");
