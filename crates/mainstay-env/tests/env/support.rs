@@ -1,10 +1,8 @@
 //! What several test modules need: a log of strings, a guard that notes its drop, a capture of the tracing log.
 
-use std::fmt::Debug;
+use mainstay_env::Listen;
 use std::sync::{Arc, Mutex};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::Level;
 
 /// A shared list of lines.
 #[derive(Clone, Default)]
@@ -43,7 +41,9 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
 /// no subscriber, was the first to reach, and that thread may be about to write this down while we correct it.
 pub(crate) fn captured(run: impl Fn()) -> Vec<String> {
     let lines = Lines::default();
-    tracing::subscriber::with_default(Capture(lines.clone()), || {
+    let heard = lines.clone();
+    let listen = Listen::new("", Level::TRACE, move |line| heard.push(line.text.trim_end()));
+    tracing::subscriber::with_default(listen, || {
         for _ in 0..100 {
             tracing::callsite::rebuild_interest_cache();
             run();
@@ -55,40 +55,4 @@ pub(crate) fn captured(run: impl Fn()) -> Vec<String> {
         }
         Vec::new()
     })
-}
-
-/// A tracing subscriber that keeps every event.
-struct Capture(Lines);
-
-impl Subscriber for Capture {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.0.push(fields.0.join(" "));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-#[derive(Default)]
-struct Fields(Vec<String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0.push(format!("{}={value:?}", field.name()));
-    }
 }

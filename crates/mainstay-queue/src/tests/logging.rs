@@ -1,59 +1,18 @@
 //! What an outage writes to a log: that it began and that it is over.
 
-use std::fmt::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mainstay_env::Sim;
+use mainstay_env::{LogLine, Sim};
 use mainstay_store::Limits;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
 use super::support::{Fault, calm, config, ids, launch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Keeps the lines of this crate from the level info on, as `name=value` of their fields.
-struct Capture(Arc<Mutex<Vec<(Level, String)>>>);
-
-struct Fields(String);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        write!(self.0, "{}={value:?} ", field.name()).expect("a string takes all");
-    }
-}
-
-impl Subscriber for Capture {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("mainstay_queue") && *metadata.level() <= Level::INFO
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields(String::new());
-        event.record(&mut fields);
-        self.0.lock().unwrap().push((*event.metadata().level(), fields.0));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 /// The lines that were written while `work` ran.
-fn logged(work: impl FnOnce()) -> Vec<(Level, String)> {
-    let lines = Arc::new(Mutex::default());
-    tracing::subscriber::with_default(Capture(lines.clone()), work);
-    lines.lock().unwrap().clone()
+fn logged(work: impl FnOnce()) -> Vec<LogLine> {
+    mainstay_env::logged("mainstay_queue", Level::INFO, work).1
 }
 
 #[test]
@@ -76,22 +35,22 @@ fn an_outage_is_told_of_once_for_each_kind_of_call_however_many_queues_meet_it()
         sim.advance(120 * SECOND);
     });
     assert!(web.probe.count("queue_claim") > 100 && web.dispatch.stats().failed_ticks > 20, "it fails often");
-    let warned = outage.iter().filter(|(level, _)| *level == Level::WARN).count();
+    let warned = outage.iter().filter(|line| line.level == Level::WARN).count();
     assert!((2..=ops.len()).contains(&warned), "{outage:#?}");
     for op in ["queue_claim", "tick"] {
-        let lines = outage.iter().filter(|(_, text)| text.contains(&format!("op={op:?}"))).count();
+        let lines = outage.iter().filter(|line| line.text.contains(&format!("op={op:?}"))).count();
         assert_eq!(lines, 1, "{op}: {outage:#?}");
     }
     web.probe.heal();
     let after = logged(|| sim.advance(60 * SECOND));
-    let again = |op: &str| after.iter().filter(|(_, text)| text.contains("again") && text.contains(op)).count();
+    let again = |op: &str| after.iter().filter(|line| line.text.contains("again") && line.text.contains(op)).count();
     assert_eq!((again("queue_claim"), again("tick")), (1, 1), "{after:#?}");
     assert_eq!(web.started().len(), 20);
     let second = logged(|| {
         web.probe.fault("tick", Fault::Fail, 3);
         sim.advance(30 * SECOND);
     });
-    assert_eq!(second.iter().filter(|(level, _)| *level == Level::WARN).count(), 1, "the next is told of: {second:#?}");
+    assert_eq!(second.iter().filter(|line| line.level == Level::WARN).count(), 1, "the next is told of: {second:#?}");
 }
 
 #[test]
@@ -111,7 +70,7 @@ fn a_queue_that_cannot_be_read_is_told_of_beside_an_outage_and_by_its_name() {
             sim.advance(5 * SECOND);
         }
     });
-    let told = |text: &str| lines.iter().filter(|(level, line)| *level == Level::WARN && line.contains(text)).count();
+    let told = |text: &str| lines.iter().filter(|line| line.level == Level::WARN && line.text.contains(text)).count();
     assert_eq!(told("op=\"queue_claim\" queue=bad"), 1, "{lines:#?}");
     assert_eq!(told("queue_claim"), 2, "{lines:#?}");
 }

@@ -120,7 +120,7 @@ fn what_runs_waits_for_a_missing_right_and_the_first_line_of_the_log_names_the_t
             lacks.set(Lack::Write, true);
             world.pass(secs(15));
         });
-        let told = |line: &&crate::logs::Line| line.text.contains("store does not commit");
+        let told = |line: &&mainstay_env::LogLine| line.text.contains("store does not commit");
         let last = lines.iter().rfind(told).expect("a line");
         assert!(last.level == Level::WARN && last.text.contains("for table operation_outputs"), "{lines:?}");
         assert_eq!(lines.iter().filter(told).count(), 1 + usize::from(outage_first), "{lines:?}");
