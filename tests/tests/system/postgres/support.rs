@@ -154,7 +154,20 @@ pub(crate) async fn within(env: &Env, limit: Duration, what: &str, mut holds: im
 
 /// Whether a message has the server claim rows of a queue.
 pub(crate) fn is_claim(message: &Message) -> bool {
-    message.kind() == Kind::Execute && message.sql().contains("picked") && message.sql().contains("status = 'PENDING'")
+    answers_claimed_rows(message) && flips(message)
+}
+
+/// Whether a message asks the server for the rows that a claim has, its token sent again.
+pub(crate) fn is_repeat_of_a_claim(message: &Message) -> bool {
+    answers_claimed_rows(message) && !flips(message)
+}
+
+fn answers_claimed_rows(message: &Message) -> bool {
+    message.kind() == Kind::Execute && message.sql().contains("picked AS MATERIALIZED")
+}
+
+fn flips(message: &Message) -> bool {
+    message.sql().contains("status = 'PENDING', executor_id = ")
 }
 
 /// Whether a message has the server write checkpoints.
