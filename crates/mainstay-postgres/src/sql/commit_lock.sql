@@ -1,5 +1,6 @@
 -- Locks every row that the batch will touch in order of id, and judges the fences. The ordinals of units that may write,
--- and of those without a fence (`clients`), stand in a setting of the transaction that each later judge narrows.
+-- and of those without a fence (`clients`), stand in a setting of the transaction that each later judge narrows. The locked
+-- rows are counted, because a row is locked when it is read, and no fence has to read them all.
 -- params: now bigint, ids text[], ords int[], fence_ids text[], fences text[], clients int[]
 -- use: part_now
 , l AS MATERIALIZED (
@@ -16,4 +17,4 @@ good AS MATERIALIZED (
         SELECT f.ord FROM f JOIN l ON l.id = f.id AND l.status = 'PENDING' AND l.fence = f.fence
         UNION ALL SELECT unnest($6)) x), true) AS kept
 )
-SELECT t.now, good.kept FROM t, good
+SELECT t.now, good.kept, (SELECT count(*) FROM l) AS held FROM t, good

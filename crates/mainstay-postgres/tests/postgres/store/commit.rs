@@ -1,7 +1,10 @@
 //! Commits beyond the contract: what the tables hold afterwards, what a batch costs, and what one bad unit does to it.
 
+use std::pin::pin;
+use std::slice;
 use std::time::Duration;
 
+use futures_util::future::{Either, join, join_all, select};
 use mainstay_env::block_on;
 use mainstay_pgkit::{Client, Database, Proxy};
 use mainstay_postgres::{Config, PayloadLayout, Postgres};
@@ -34,7 +37,12 @@ fn success() -> Outcome {
 /// Starts a workflow in the executor of these tests.
 async fn start(store: &Postgres, submit: Submit) -> Fence {
     store.lease_beat(Beat::new(E1, APP, 1_u64)).await.expect("a lease");
-    match store.submit(submit).await.expect("submitted") {
+    started(store.submit(submit).await.expect("submitted"))
+}
+
+/// The fence of a workflow that a unit has started.
+fn started(reply: UnitReply) -> Fence {
+    match reply {
         UnitReply::Done { effects } => match &effects[..] {
             [EffectReply::Created(created)] => created.fence.clone().expect("a fence"),
             other => panic!("not created: {other:?}"),
@@ -350,8 +358,12 @@ async fn waiting(store: &Postgres, watch: &mut Client, sessions: usize) {
 fn batches_that_overlap_in_any_order_all_end() {
     const BATCHES: usize = 6;
     let Some(database) = support::database() else { return };
+    // The server undoes none of those that wait for each other, so they are seen to wait.
+    let name = database.name();
+    database.client().run(&format!("ALTER DATABASE \"{name}\" SET deadlock_timeout = '1h'"));
     block_on(async {
         let store = support::open(&database, |config| config.pool(8)).await;
+        store.lease_beat(Beat::new(E1, APP, 1_u64)).await.expect("a lease");
         // In every order of 60 of 64 rows.
         let places = |shift: usize, back: bool| {
             let places: Vec<usize> = (0..60).map(|n| (n * 7 + shift) % 64).collect();
@@ -360,26 +372,83 @@ fn batches_that_overlap_in_any_order_all_end() {
         let (mut holder, mut watch) = (database.client(), database.client());
         for round in 0..8 {
             let id = |n: usize| format!("r{round}w{n}");
-            let units: Vec<Unit> = (0..64).map(|n| Unit::new().effect(job(&id(n), &id(n)))).collect();
-            store.commit(&units).await.expect("submitted");
+            let units: Vec<Unit> = (0..64).map(|n| Unit::new().effect(direct(&id(n), &id(n)))).collect();
+            let replies = store.commit(&units).await.expect("submitted").units;
+            let fences: Vec<Fence> = replies.into_iter().map(|reply| started(reply.expect("judged"))).collect();
             // All meet at a row that somebody holds: those that came by another way hold what the others need next.
             let middle = format!("'{}', '{}'", id(30 + round), id(50 - round));
             holder
                 .run(&format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid IN ({middle}) FOR UPDATE"));
             let cancel = |n: usize| Unit::new().effect(Effect::Cancel { ids: vec![id(n).into()], children: false });
-            let batch =
-                |n: usize| places(n * 5 + round, n.is_multiple_of(2)).into_iter().map(cancel).collect::<Vec<Unit>>();
+            let step = |n: usize| Unit::by(&fences[n]).step(step(0));
+            // A third cancels, the others write checkpoints, and of those as many go from the end to the start.
+            let batch = |n: usize| -> Vec<Unit> {
+                let places = places(n * 5 + round, n.is_multiple_of(2)).into_iter();
+                if n.is_multiple_of(3) { places.map(cancel).collect() } else { places.map(step).collect() }
+            };
             let batches: Vec<Vec<Unit>> = (0..BATCHES).map(batch).collect();
-            let calls = futures_util::future::join_all(batches.iter().map(|units| store.commit(units)));
+            let calls = join_all(batches.iter().map(|units| store.commit(units)));
             let released = async {
                 waiting(&store, &mut watch, BATCHES).await;
                 holder.run("COMMIT");
             };
-            for answer in futures_util::future::join(calls, released).await.0 {
-                answer.expect("no batch is undone for another");
+            for answer in join(calls, released).await.0 {
+                answer.expect("no batch waits for another for ever");
             }
         }
-        let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-        assert_eq!(database.client().value(deadlocks), "0");
+    });
+}
+
+#[test]
+fn a_client_locks_its_rows_in_order_of_id_before_it_moves_any() {
+    with_store(|store, database| async move {
+        for id in ["a", "b"] {
+            store.submit(job(id, id)).await.expect("submitted");
+        }
+        let (mut holder, mut watch) = (database.client(), database.client());
+        holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'a' FOR UPDATE");
+        let cancel = |id: &str| Effect::Cancel { ids: vec![id.into()], children: true };
+        let unit = Unit::new().effect(cancel("b")).effect(cancel("a"));
+        let released = async {
+            waiting(&store, &mut watch, 1).await;
+            let free = "SELECT workflow_uuid FROM dbos.workflow_status FOR UPDATE SKIP LOCKED";
+            assert_eq!(watch.value(free), "b", "the first is waited for");
+            holder.run("COMMIT");
+        };
+        let (answers, ()) = join(store.commit(slice::from_ref(&unit)), released).await;
+        assert!(answers.expect("answered").units.iter().all(|answer| answer.as_ref().is_ok_and(UnitReply::is_done)));
+    });
+}
+
+#[test]
+fn no_child_is_made_behind_the_back_of_a_client_that_cancels_its_parent() {
+    with_store(|store, database| async move {
+        let fence = start(&store, direct("parent", "p")).await;
+        let (mut holder, mut watch) = (database.client(), database.client());
+        // A cancel looks at the queues, so it waits where the family is known and nothing is written yet.
+        holder.run("BEGIN; LOCK TABLE dbos.queues IN ACCESS EXCLUSIVE MODE");
+        let cancel = [Unit::new().effect(Effect::Cancel { ids: vec!["parent".into()], children: true })];
+        let submit = [Unit::by(&fence).effect(job("child", "c").parent("parent")).step(step(0))];
+        let meanwhile = async {
+            waiting(&store, &mut watch, 1).await;
+            let child = pin!(store.commit(&submit));
+            let waits = pin!(waiting(&store, &mut watch, 2));
+            match select(child, waits).await {
+                Either::Left((answers, _)) => {
+                    holder.run("COMMIT");
+                    answers
+                }
+                Either::Right(((), child)) => {
+                    holder.run("COMMIT");
+                    child.await
+                }
+            }
+        };
+        let (cancelled, child) = join(store.commit(&cancel), meanwhile).await;
+        assert!(cancelled.expect("answered").units.iter().all(|answer| answer.as_ref().is_ok_and(UnitReply::is_done)));
+        let child = child.expect("answered").units;
+        assert!(matches!(&child[..], [Ok(UnitReply::Superseded { .. })]), "{child:?}");
+        let rows = "SELECT string_agg(workflow_uuid || ' ' || status, ', ') FROM dbos.workflow_status";
+        assert_eq!(database.client().value(rows), "parent CANCELLED");
     });
 }
