@@ -138,6 +138,18 @@ mod tests {
     }
 
     #[test]
+    fn every_patch_of_the_tree_applies_to_it() {
+        let root = shell::root().expect("the tree");
+        let patches = patch::read_all(&root.join(super::super::BITES), &[]).expect("patches");
+        for patch in &patches {
+            let mut check = Command::new("git");
+            check.current_dir(&root).args(["apply", "--check"]).arg(&patch.path);
+            shell::output(&mut check).unwrap_or_else(|error| panic!("{}: {error}", patch.name));
+        }
+        assert!(patches.len() > 20, "{}", patches.len());
+    }
+
+    #[test]
     fn a_second_copy_drops_what_the_tree_no_longer_has() {
         let repository = Repository::new("again");
         let copy = repository.copy();
