@@ -75,11 +75,11 @@ fn reaches(effect: &Effect) -> bool {
 }
 
 /// Rows that an effect touches beside those that it moves.
-fn named(effect: &Effect) -> Option<&str> {
+fn named(effect: &Effect) -> Vec<&str> {
     match effect {
-        Effect::Fork(copy) => Some(copy.source.as_str()),
-        Effect::Attributes { id, .. } => Some(id.as_str()),
-        _ => None,
+        Effect::Fork(copy) => vec![copy.source.as_str(), copy.id.as_str()],
+        Effect::Attributes { id, .. } => vec![id.as_str()],
+        _ => Vec::new(),
     }
 }
 

@@ -1,10 +1,12 @@
--- After the outcomes. What each effect moved is kept for the steps that record it, as `ord/effect`.
+-- After the outcomes. What each effect moved is kept for the steps that record it, as `ord/effect`. SKIP LOCKED: see
+-- commit_lock.
 -- params: now bigint, ords int[], effects int[], ids text[]
 -- use: part_now
 , c AS MATERIALIZED (
     SELECT DISTINCT ON (c.id) c.id, c.ord, c.effect, w.status, w.queue_name AS queue
     FROM unnest($2, $3, $4) AS c (ord, effect, id) CROSS JOIN LATERAL (
-        SELECT w.status, w.queue_name FROM {s}.workflow_status w WHERE w.workflow_uuid = c.id OFFSET 0) w
+        SELECT w.status, w.queue_name FROM {s}.workflow_status w WHERE w.workflow_uuid = c.id OFFSET 0
+        FOR NO KEY UPDATE OF w SKIP LOCKED) w
     WHERE c.ord = ANY ((SELECT current_setting('mainstay.good')::int[])::int[])
         AND w.status IN ('DELAYED', 'ENQUEUED', 'PENDING', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED')
     ORDER BY c.id, c.ord, c.effect

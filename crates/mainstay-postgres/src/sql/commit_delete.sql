@@ -1,8 +1,10 @@
--- Workflows with all that hangs on them. Messages, events and streams go by their foreign keys.
+-- Workflows with all that hangs on them. Messages, events and streams go by their foreign keys. SKIP LOCKED: see
+-- commit_lock.
 -- params: ids text[]
 WITH c AS MATERIALIZED (
     SELECT i.id, w.status = 'PENDING' AS pending, w.queue_name AS queue FROM unnest($1) AS i (id) CROSS JOIN LATERAL (
-        SELECT w.status, w.queue_name FROM {s}.workflow_status w WHERE w.workflow_uuid = i.id OFFSET 0) w
+        SELECT w.status, w.queue_name FROM {s}.workflow_status w WHERE w.workflow_uuid = i.id OFFSET 0
+        FOR NO KEY UPDATE OF w SKIP LOCKED) w
 ),
 steps AS (
     DELETE FROM {s}.operation_outputs o WHERE o.workflow_uuid = ANY (ARRAY(SELECT c.id FROM c))

@@ -1,6 +1,7 @@
 -- Locks every row that the batch will touch in order of id, and judges the fences. The ordinals of units that may write,
 -- and of those without a fence (`clients`), stand in a setting of the transaction that each later judge narrows. The locked
--- rows are counted, because a row is locked when it is read, and no fence has to read them all.
+-- rows are counted, because a row is locked when it is read, and no fence has to read them all. A row that comes after this
+-- is out of order: what follows takes it where it is free, and passes over it as not there yet where another holds it.
 -- params: now bigint, ids text[], ords int[], fence_ids text[], fences text[], clients int[]
 -- use: part_now
 , l AS MATERIALIZED (

@@ -1,8 +1,9 @@
--- Another due time of a row that is delayed; the answer is empty where it is not.
+-- Another due time of a row that is delayed; the answer is empty where it is not. SKIP LOCKED: see commit_lock.
 -- params: now bigint, id text, delay bigint, due bigint
 -- use: part_now
 , g AS MATERIALIZED (
-    SELECT w.workflow_uuid AS id, w.status FROM {s}.workflow_status w WHERE w.workflow_uuid = $2 FOR NO KEY UPDATE OF w
+    SELECT w.workflow_uuid AS id, w.status FROM {s}.workflow_status w WHERE w.workflow_uuid = $2
+    FOR NO KEY UPDATE OF w SKIP LOCKED
 )
 UPDATE {s}.workflow_status w SET
     delay_until_epoch_ms = coalesce($4,

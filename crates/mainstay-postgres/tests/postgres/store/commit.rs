@@ -9,8 +9,9 @@ use mainstay_env::block_on;
 use mainstay_pgkit::{Client, Database, Proxy};
 use mainstay_postgres::{Config, PayloadLayout, Postgres};
 use mainstay_store::{
-    Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Joining, OnHeld, Outcome, Place, Refusal, Standing,
-    Status, StepOutput, StepRow, Store, StoreClock, Submit, Unit, UnitReply, WorkflowStore, WriteExt, WriteStore,
+    Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Fork, Joining, OnHeld, Outcome, Place, Position,
+    Refusal, Standing, Status, StepOutput, StepRow, Store, StoreClock, Submit, Unit, UnitReply, When, WorkflowId,
+    WorkflowStore, WriteExt, WriteStore,
 };
 
 use crate::store::support::{self, with_store};
@@ -406,17 +407,27 @@ fn a_client_locks_its_rows_in_order_of_id_before_it_moves_any() {
             store.submit(job(id, id)).await.expect("submitted");
         }
         let (mut holder, mut watch) = (database.client(), database.client());
-        holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'a' FOR UPDATE");
         let cancel = |id: &str| Effect::Cancel { ids: vec![id.into()], children: true };
-        let unit = Unit::new().effect(cancel("b")).effect(cancel("a"));
-        let released = async {
-            waiting(&store, &mut watch, 1).await;
-            let free = "SELECT workflow_uuid FROM dbos.workflow_status FOR UPDATE SKIP LOCKED";
-            assert_eq!(watch.value(free), "b", "the first is waited for");
-            holder.run("COMMIT");
-        };
-        let (answers, ()) = join(store.commit(slice::from_ref(&unit)), released).await;
-        assert!(answers.expect("answered").units.iter().all(|answer| answer.as_ref().is_ok_and(UnitReply::is_done)));
+        // The id of a copy may be taken.
+        let fork = Effect::Fork(Fork::new("b", "a", Position(0)));
+        for (unit, done) in
+            [(Unit::new().effect(fork), false), (Unit::new().effect(cancel("b")).effect(cancel("a")), true)]
+        {
+            holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'a' FOR UPDATE");
+            let released = async {
+                waiting(&store, &mut watch, 1).await;
+                let free = "SELECT string_agg(workflow_uuid, ' ') FROM (
+                    SELECT workflow_uuid FROM dbos.workflow_status FOR UPDATE SKIP LOCKED) AS free";
+                assert_eq!(watch.value(free), "b", "the first is waited for");
+                holder.run("COMMIT");
+            };
+            let (answers, ()) = join(store.commit(slice::from_ref(&unit)), released).await;
+            let answers = answers.expect("answered").units;
+            assert!(
+                answers.iter().all(|answer| answer.as_ref().is_ok_and(|reply| reply.is_done() == done)),
+                "{answers:?}"
+            );
+        }
     });
 }
 
@@ -450,5 +461,55 @@ fn no_child_is_made_behind_the_back_of_a_client_that_cancels_its_parent() {
         assert!(matches!(&child[..], [Ok(UnitReply::Superseded { .. })]), "{child:?}");
         let rows = "SELECT string_agg(workflow_uuid || ' ' || status, ', ') FROM dbos.workflow_status";
         assert_eq!(database.client().value(rows), "parent CANCELLED");
+    });
+}
+
+#[test]
+fn a_row_that_comes_after_the_lock_is_not_waited_for() {
+    let Some(database) = support::database() else { return };
+    block_on(async {
+        let store = support::open(&database, |config| config.call_timeout(Duration::from_secs(5))).await;
+        let (mut holder, mut other, mut watch) = (database.client(), database.client(), database.client());
+        let ids = |ids: &[&WorkflowId]| ids.iter().map(|id| (*id).clone()).collect::<Vec<_>>();
+        let cases: [(&str, fn(Vec<WorkflowId>) -> Effect); 6] = [
+            ("cancel", |ids| Effect::Cancel { ids, children: false }),
+            ("cancel-all", |ids| Effect::Cancel { ids, children: true }),
+            ("delete", |ids| Effect::Delete { ids, children: false }),
+            ("resume", |ids| Effect::Resume { ids, queue: None, force: true }),
+            ("delay", |ids| Effect::SetDelay { id: ids[0].clone(), delay: When::In(Duration::ZERO) }),
+            ("attributes", |ids| Effect::Attributes { id: ids[0].clone(), json: None }),
+        ];
+        for (name, effect) in cases {
+            let (late, held) = (WorkflowId::from(format!("{name}-a")), WorkflowId::from(format!("{name}-b")));
+            store.submit(job(held.as_str(), "b")).await.expect("submitted");
+            let row = |id: &WorkflowId| {
+                format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = '{id}' FOR UPDATE")
+            };
+            holder.run(&row(&held));
+            // Each holds the second before it reaches the first.
+            let mut effects = vec![effect(ids(&[&late, &held]))];
+            if matches!(effects[0], Effect::SetDelay { .. } | Effect::Attributes { .. }) {
+                effects.insert(0, Effect::Cancel { ids: ids(&[&held]), children: true });
+            }
+            let unit = effects.into_iter().fold(Unit::new(), Unit::effect);
+            let meanwhile = async {
+                waiting(&store, &mut watch, 1).await;
+                store.submit(job(late.as_str(), "a")).await.expect("submitted");
+                other.run(&row(&late));
+                holder.run("COMMIT");
+            };
+            let (answers, ()) = join(store.commit(slice::from_ref(&unit)), meanwhile).await;
+            let answer = answers.expect("answered").units.remove(0).expect("judged");
+            other.run("COMMIT");
+            match name {
+                "cancel" | "cancel-all" | "delete" => {
+                    assert_eq!(answer, UnitReply::Done { effects: vec![EffectReply::Moved(ids(&[&held]))] }, "{name}");
+                }
+                _ => {
+                    let effect = usize::from(name != "resume");
+                    assert_eq!(answer, UnitReply::Refused { effect, why: Refusal::Missing(late) }, "{name}");
+                }
+            }
+        }
     });
 }
