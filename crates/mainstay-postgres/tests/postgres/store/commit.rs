@@ -471,7 +471,8 @@ fn a_row_that_comes_after_the_lock_is_not_waited_for() {
         let store = support::open(&database, |config| config.call_timeout(Duration::from_secs(5))).await;
         let (mut holder, mut other, mut watch) = (database.client(), database.client(), database.client());
         let ids = |ids: &[&WorkflowId]| ids.iter().map(|id| (*id).clone()).collect::<Vec<_>>();
-        let cases: [(&str, fn(Vec<WorkflowId>) -> Effect); 6] = [
+        type Make = fn(Vec<WorkflowId>) -> Effect;
+        let cases: [(&str, Make); 6] = [
             ("cancel", |ids| Effect::Cancel { ids, children: false }),
             ("cancel-all", |ids| Effect::Cancel { ids, children: true }),
             ("delete", |ids| Effect::Delete { ids, children: false }),
