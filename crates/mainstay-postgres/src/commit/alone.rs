@@ -1,7 +1,7 @@
 //! A unit that is written effect by effect: those that reach rows which it does not name, or touch a row twice.
 //!
 //! Its rows are locked first, in order of id. What it reaches beyond them is found before the lock and looked up again
-//! after it: an execution that starts another child holds its own row, and so is seen.
+//! after it: an execution that starts another child holds its own row, so none is started unseen where that is held.
 
 use std::collections::BTreeSet;
 
@@ -38,10 +38,10 @@ pub(super) async fn commit(session: &mut Session, work: &Work, place: usize) -> 
     fences.touch(reached.iter().map(String::as_str));
     fences.touch(unit.effects.iter().flat_map(named));
     fences.seal();
-    let (now, judged) = begin(session, work, unit, &fences).await?;
+    let Begun { now, judged, held } = begin(session, work, unit, &fences).await?;
     let (written, mut lacking) = match judged {
         Some((reply, lacking)) => (Ok(Ended::Undone(reply)), lacking),
-        None => (write(session, work, unit, &fences).await, false),
+        None => (write(session, work, unit, held).await, false),
     };
     lacking &= !session.texts().layout.split;
     match written {
@@ -86,13 +86,17 @@ fn named(effect: &Effect) -> Vec<&str> {
 /// An answer of a unit that may not write, and whether it tells of an end without its payload.
 type Judged = Option<(UnitReply, bool)>;
 
-/// Begins the transaction; the answer where the unit may not write.
-async fn begin(
-    session: &mut Session,
-    work: &Work,
-    unit: &Unit,
-    fences: &Fences<'_>,
-) -> Result<(Timestamp, Judged), Fault> {
+/// A transaction that has begun.
+struct Begun {
+    now: Timestamp,
+    /// The answer where the unit may not write.
+    judged: Judged,
+    /// Of a unit that reaches families, the rows that are held.
+    held: BTreeSet<String>,
+}
+
+/// Begins the transaction.
+async fn begin(session: &mut Session, work: &Work, unit: &Unit, fences: &Fences<'_>) -> Result<Begun, Fault> {
     let mut submits = Submits::default();
     for effect in &unit.effects {
         if let Effect::Submit(new) = effect {
@@ -102,18 +106,20 @@ async fn begin(
     submits.seal();
     let mut steps = Steps::default();
     steps.push(ORD, unit, |_| Answer::Moved);
-    let leases = submits.leases(&work.system);
-    let held = usize::from(leases.is_some());
-    let asks: Vec<Ask<'_>> = leases.into_iter().chain([fences.lock(&work.now)]).chain(fences.probe(&steps)).collect();
+    let (leases, probe) = (submits.leases(&work.system), fences.probe(&steps));
+    let (leased, probed) = (usize::from(leases.is_some()), usize::from(probe.is_some()));
+    let states = unit.effects.iter().any(reaches).then(|| fences.states());
+    let asks: Vec<Ask<'_>> = leases.into_iter().chain([fences.lock(&work.now)]).chain(probe).chain(states).collect();
     let answers = session.begin(&asks).await?;
-    let clock = answers.get(held).and_then(|rows| rows.first());
-    let judged = clock
-        .ok_or_else(|| Fault::unreadable("now", "is missing"))
-        .and_then(|found| Ok((row::stamp(found, "now")?, refused(answers.get(held + 1).map_or(&[], Vec::as_slice))?)));
-    if judged.is_err() {
+    let answer = |at: usize| answers.get(at).map_or(&[][..], Vec::as_slice);
+    let begun = answer(leased).first().ok_or_else(|| Fault::unreadable("now", "is missing")).and_then(|found| {
+        let judged = refused(if probed == 1 { answer(leased + 1) } else { &[] })?;
+        Ok(Begun { now: row::stamp(found, "now")?, judged, held: moves::ids_of(answer(leased + 1 + probed))? })
+    });
+    if begun.is_err() {
         let _ = session.cancel().await;
     }
-    judged
+    begun
 }
 
 /// What the probe says.
@@ -128,8 +134,8 @@ fn refused(rows: &[Row]) -> Result<Judged, Fault> {
 }
 
 /// Writes the effects one after the other, then the rest, and commits.
-async fn write(session: &mut Session, work: &Work, unit: &Unit, fences: &Fences<'_>) -> Result<Ended, Fault> {
-    let mut touched = Touched::new(unit, fences.locked());
+async fn write(session: &mut Session, work: &Work, unit: &Unit, held: BTreeSet<String>) -> Result<Ended, Fault> {
+    let mut touched = Touched::new(unit, held);
     let mut effects: Vec<EffectReply> = Vec::with_capacity(unit.effects.len());
     for (at, effect) in unit.effects.iter().enumerate() {
         let applied: Result<EffectReply, Refusal> = moves::apply(session, work, effect, &mut touched).await?;
@@ -155,6 +161,3 @@ async fn write(session: &mut Session, work: &Work, unit: &Unit, fences: &Fences<
     let lacking = touched.lacking && !session.texts().layout.split;
     Ok(Ended::Written(UnitReply::Done { effects }, told, lacking))
 }
-
-/// Rows that a transaction holds.
-pub(super) type Held<'u> = BTreeSet<&'u str>;

@@ -49,9 +49,9 @@ impl<'u> Fences<'u> {
         self.locked = self.ids.iter().copied().collect();
     }
 
-    /// The rows, once the list is made.
-    pub(super) fn locked(&self) -> &[&'u str] {
-        &self.locked
+    /// What the rows are that are there, once they are locked.
+    pub(super) fn states(&self) -> Ask<'_> {
+        Ask::new(&texts::STATES, &[&self.locked])
     }
 
     pub(super) fn lock<'a>(&'a self, now: &'a Option<i64>) -> Ask<'a> {

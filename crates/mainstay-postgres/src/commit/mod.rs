@@ -29,7 +29,7 @@ use groups::Group;
 const OP: &str = "commit";
 
 /// Most times that a transaction is begun anew because a row that it lost to has vanished, a constraint met one that another
-/// wrote, or a family has grown: each time another process has moved in between.
+/// wrote, a family has grown, or the server has undone it for another: each time another process has moved in between.
 const MOST_TRIES: u32 = 8;
 
 /// What became of a unit, before it is known to be of which method.
@@ -72,6 +72,8 @@ struct Progress {
     replies: Vec<Option<Result<UnitReply>>>,
     told: Told,
     lacking: bool,
+    /// Whether a unit is written that must not be sent again.
+    unrepeatable: bool,
 }
 
 #[async_trait]
@@ -89,7 +91,8 @@ impl WriteStore for Postgres {
         let told = std::mem::take(&mut work.progress().told);
         self.fronts().returned(&told.returned);
         self.publish(told.hints);
-        done?;
+        // Such a failure says that nothing of the batch is written, and so that all may be sent again.
+        done.map_err(|error| if work.progress().unrepeatable { unknown(error) } else { error })?;
         let now = work.progress().now.ok_or_else(|| StoreError::new(ErrorKind::Bug, OP))?;
         let mut replies = std::mem::take(&mut work.progress().replies);
         if work.progress().lacking {
@@ -108,7 +111,8 @@ impl Work {
         let waiting = groups::groups(units, |at| replies.get(at).is_some_and(Option::is_none)).into();
         let now = store.now();
         let about = now.map_or_else(|| store.env().now(), Timestamp::from_millis);
-        let progress = Progress { waiting, tries: 0, now: None, replies, told: Told::default(), lacking: false };
+        let told = Told::default();
+        let progress = Progress { waiting, tries: 0, now: None, replies, told, lacking: false, unrepeatable: false };
         let system = store.system().to_owned();
         Self { units: units.to_vec(), now, system, about, progress: Mutex::new(progress) }
     }
@@ -126,7 +130,7 @@ impl Work {
                 Some(Group::Alone(place)) => alone::commit(session, self, *place).await,
             };
             match done {
-                Ok(done) => self.progress().commit(done),
+                Ok(done) => self.progress().commit(done, &self.units),
                 Err(fault) => self.progress().fail(fault)?,
             }
         }
@@ -140,8 +144,10 @@ impl Work {
 
 impl Progress {
     /// The first transaction has committed.
-    fn commit(&mut self, done: Done) {
+    fn commit(&mut self, done: Done, units: &[Unit]) {
         self.waiting.pop_front();
+        let written = |(place, _): &(usize, Reply)| units.get(*place).is_some_and(|unit| !unit.repeatable());
+        self.unrepeatable |= done.replies.iter().any(written);
         self.tries = 0;
         self.now = Some(done.now);
         self.lacking |= done.lacking;
@@ -166,7 +172,7 @@ impl Progress {
             return Ok(());
         }
         // A trigger may swallow a row as well, or a constraint of others refuse it, and then no try helps.
-        let is_lost = is_overtaken(&fault);
+        let is_lost = is_overtaken(&fault) && !is_undone_for_another(&fault);
         let fault = if is_lost { lasting(&fault) } else { fault };
         // What cannot be read of a batch is found after its commit, and is then told of its unit alone.
         let alone = matches!(self.waiting.front(), Some(Group::Alone(_)));
@@ -196,7 +202,22 @@ impl Progress {
 fn is_overtaken(fault: &Fault) -> bool {
     let overtaken = |code: &SqlState| code.code() == OVERTAKEN || is_clash(code);
     fault.postgres().and_then(tokio_postgres::Error::code).is_some_and(overtaken)
+        || is_undone_for_another(fault)
         || matches!(fault, Fault::Store(ErrorKind::Contended, _))
+}
+
+/// Whether the server has undone the transaction so that another one can end: a deadlock, or a serialisation failure.
+fn is_undone_for_another(fault: &Fault) -> bool {
+    let code = fault.postgres().and_then(tokio_postgres::Error::code);
+    code.is_some_and(|code| matches!(code.code(), "40P01" | "40001"))
+}
+
+/// The failure of a call of which a part is written: that of a call of which nothing is known.
+fn unknown(error: StoreError) -> StoreError {
+    match error.kind() {
+        ErrorKind::Unavailable | ErrorKind::Timeout => error,
+        _ => StoreError::new(ErrorKind::Unavailable, OP).with_source(error),
+    }
 }
 
 /// Whether a row went, or came, that a constraint asks for: by another process, or for as long as the unit is what it is.

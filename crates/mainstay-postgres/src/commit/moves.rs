@@ -9,7 +9,6 @@ use mainstay_store::{
 };
 use tokio_postgres::Row;
 
-use super::alone::Held;
 use super::batch;
 use super::columns::Cancels;
 use super::submits::{self, Submits};
@@ -26,9 +25,13 @@ type Applied = Result<Result<EffectReply, Refusal>, Fault>;
 /// The one unit of its transaction.
 const ORD: i32 = 0;
 
+/// Most looks at a family, one after the other, that find a row of it held by another.
+const MOST_LOOKS: u32 = 20;
+
 /// What a transaction holds, and what there is to tell of it.
 pub(super) struct Touched<'u> {
-    held: Held<'u>,
+    /// Rows that are there and held, of those that a unit with families may move.
+    held: BTreeSet<String>,
     own: Option<&'u str>,
     pub(super) told: Told,
     /// Whether an answer is an end without its payload.
@@ -36,9 +39,9 @@ pub(super) struct Touched<'u> {
 }
 
 impl<'u> Touched<'u> {
-    pub(super) fn new(unit: &'u Unit, held: &[&'u str]) -> Self {
+    pub(super) fn new(unit: &'u Unit, held: BTreeSet<String>) -> Self {
         let own = unit.fence.as_ref().map(|fence| fence.workflow().as_str());
-        Self { held: held.iter().copied().collect(), own, told: Told::default(), lacking: false }
+        Self { held, own, told: Told::default(), lacking: false }
     }
 }
 
@@ -99,33 +102,62 @@ async fn submit<'u>(session: &mut Session, work: &Work, new: &'u Submit, touched
     let judged = submits::judged(found.ok_or_else(|| Fault::unreadable("verdict", "is missing"))?, &submits)?;
     touched.told.hints.extend(judged.hint);
     touched.lacking |= judged.lacking;
-    // What this transaction has made is its own to move.
-    touched.held.insert(new.id.as_str());
     judged.answer
 }
 
-/// The named workflows, with their descendants where wanted; never the unit's own. One that is not held came into the
-/// family after the lock: the transaction is begun anew.
+/// The named workflows, with their descendants where wanted; never the unit's own.
 async fn reached(
     session: &mut Session,
     ids: &[WorkflowId],
     children: bool,
-    touched: &Touched<'_>,
+    touched: &mut Touched<'_>,
 ) -> Result<BTreeSet<String>, Fault> {
-    let roots: Vec<&str> = ids.iter().map(WorkflowId::as_str).collect();
-    let mut reached: BTreeSet<String> = if children {
-        let rows = go_on(session, &texts::FAMILY, &[&roots]).await?;
-        rows.iter().map(|found| get(found, "id")).collect::<Result<_, Fault>>()?
-    } else {
-        roots.into_iter().map(str::to_owned).collect()
-    };
+    let roots: BTreeSet<String> = ids.iter().map(|id| id.as_str().to_owned()).collect();
+    let mut reached = if children { family(session, roots, touched).await? } else { roots };
     if let Some(own) = touched.own {
         reached.remove(own);
     }
-    if reached.iter().any(|id| !touched.held.contains(id.as_str())) {
-        return Err(Fault::Store(ErrorKind::Contended, "a family has grown".into()));
-    }
     Ok(reached)
+}
+
+/// The named workflows that are there, with all their descendants, each of them held: none has a child that is not seen. One
+/// that came into the family after the lock is held from here on. Where another holds it, the transaction is begun anew in
+/// the end: its holder may be waiting for this one.
+async fn family(
+    session: &mut Session,
+    mut roots: BTreeSet<String>,
+    touched: &mut Touched<'_>,
+) -> Result<BTreeSet<String>, Fault> {
+    hold(session, &roots, touched).await?;
+    roots.retain(|id| touched.held.contains(id));
+    let roots: Vec<String> = roots.into_iter().collect();
+    let mut fruitless = 0;
+    while fruitless < MOST_LOOKS {
+        let found = ids_of(&go_on(session, &texts::FAMILY, &[&roots]).await?)?;
+        if found.is_subset(&touched.held) {
+            return Ok(found);
+        }
+        let before = touched.held.len();
+        hold(session, &found, touched).await?;
+        fruitless = if touched.held.len() == before { fruitless + 1 } else { 0 };
+    }
+    Err(Fault::Store(ErrorKind::Contended, "a family has grown".into()))
+}
+
+/// Holds those of these rows that are there and that nobody else holds.
+async fn hold(session: &mut Session, ids: &BTreeSet<String>, touched: &mut Touched<'_>) -> Result<(), Fault> {
+    let missing: Vec<&str> = ids.difference(&touched.held).map(String::as_str).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let rows = go_on(session, &texts::STATES, &[&missing]).await?;
+    touched.held.extend(ids_of(&rows)?);
+    Ok(())
+}
+
+/// The rows that [`texts::STATES`] or [`texts::FAMILY`] has found.
+pub(super) fn ids_of(rows: &[Row]) -> Result<BTreeSet<String>, Fault> {
+    rows.iter().map(|found| get(found, "id")).collect()
 }
 
 async fn cancel(session: &mut Session, work: &Work, ids: BTreeSet<String>, touched: &mut Touched<'_>) -> Applied {

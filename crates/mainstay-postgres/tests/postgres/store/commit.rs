@@ -1,33 +1,27 @@
 //! Commits beyond the contract: what the tables hold afterwards, what a batch costs, and what one bad unit does to it.
 
-use std::pin::pin;
-use std::slice;
-use std::time::Duration;
-
-use futures_util::future::{Either, join, join_all, select};
 use mainstay_env::block_on;
-use mainstay_pgkit::{Client, Database, Proxy};
+use mainstay_pgkit::{Database, Proxy};
 use mainstay_postgres::{Config, PayloadLayout, Postgres};
 use mainstay_store::{
-    Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Fork, Joining, OnHeld, Outcome, Place, Position,
-    Refusal, Standing, Status, StepOutput, StepRow, Store, StoreClock, Submit, Unit, UnitReply, When, WorkflowId,
-    WorkflowStore, WriteExt, WriteStore,
+    Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Joining, OnHeld, Outcome, Place, Refusal, Standing,
+    Status, StepOutput, StepRow, StoreClock, Submit, Unit, UnitReply, WorkflowStore, WriteExt, WriteStore,
 };
 
 use crate::store::support::{self, with_store};
 
-const APP: &str = "shop";
-const E1: &str = "one~1";
+pub(super) const APP: &str = "shop";
+pub(super) const E1: &str = "one~1";
 
-fn direct(id: &str, token: &str) -> Submit {
+pub(super) fn direct(id: &str, token: &str) -> Submit {
     Submit::new(id, "work", token, Place::Run(E1.into())).app(APP).input("[1]")
 }
 
-fn job(id: &str, token: &str) -> Submit {
+pub(super) fn job(id: &str, token: &str) -> Submit {
     Submit::new(id, "work", token, Place::queue("q")).app(APP).input("[1]")
 }
 
-fn step(at: i32) -> StepRow {
+pub(super) fn step(at: i32) -> StepRow {
     StepRow::new(at, "s", StepOutput::Value(format!("{at}").into()))
 }
 
@@ -36,13 +30,13 @@ fn success() -> Outcome {
 }
 
 /// Starts a workflow in the executor of these tests.
-async fn start(store: &Postgres, submit: Submit) -> Fence {
+pub(super) async fn start(store: &Postgres, submit: Submit) -> Fence {
     store.lease_beat(Beat::new(E1, APP, 1_u64)).await.expect("a lease");
     started(store.submit(submit).await.expect("submitted"))
 }
 
 /// The fence of a workflow that a unit has started.
-fn started(reply: UnitReply) -> Fence {
+pub(super) fn started(reply: UnitReply) -> Fence {
     match reply {
         UnitReply::Done { effects } => match &effects[..] {
             [EffectReply::Created(created)] => created.fence.clone().expect("a fence"),
@@ -336,180 +330,6 @@ fn a_batch_of_every_hot_kind_is_one_transaction_and_one_round_trip() {
                 let hints = messages.iter().filter(|message| message.sql().contains("pg_notify") && message.runs());
                 let hints = u64::try_from(hints.count()).expect("few");
                 assert_eq!(counts.round_trips - hints, 1, "{counts:?}\n{messages:?}");
-            }
-        }
-    });
-}
-
-/// Waits until so many sessions wait for a lock that another holds.
-async fn waiting(store: &Postgres, watch: &mut Client, sessions: usize) {
-    let env = store.env();
-    let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    for _ in 0..1_000 {
-        if watch.value(query) == sessions.to_string() {
-            return;
-        }
-        env.sleep(Duration::from_millis(5)).await;
-    }
-    let all = "SELECT state, wait_event_type, wait_event, left(query, 200) FROM pg_stat_activity WHERE datname = current_database()";
-    panic!("{} of {sessions} sessions wait: {:?}", watch.value(query), watch.rows(all));
-}
-
-#[test]
-fn batches_that_overlap_in_any_order_all_end() {
-    const BATCHES: usize = 6;
-    let Some(database) = support::database() else { return };
-    // The server undoes none of those that wait for each other, so they are seen to wait.
-    let name = database.name();
-    database.client().run(&format!("ALTER DATABASE \"{name}\" SET deadlock_timeout = '1h'"));
-    block_on(async {
-        let store = support::open(&database, |config| config.pool(8)).await;
-        store.lease_beat(Beat::new(E1, APP, 1_u64)).await.expect("a lease");
-        // In every order of 60 of 64 rows.
-        let places = |shift: usize, back: bool| {
-            let places: Vec<usize> = (0..60).map(|n| (n * 7 + shift) % 64).collect();
-            if back { places.into_iter().rev().collect() } else { places }
-        };
-        let (mut holder, mut watch) = (database.client(), database.client());
-        for round in 0..8 {
-            let id = |n: usize| format!("r{round}w{n}");
-            let units: Vec<Unit> = (0..64).map(|n| Unit::new().effect(direct(&id(n), &id(n)))).collect();
-            let replies = store.commit(&units).await.expect("submitted").units;
-            let fences: Vec<Fence> = replies.into_iter().map(|reply| started(reply.expect("judged"))).collect();
-            // All meet at a row that somebody holds: those that came by another way hold what the others need next.
-            let middle = format!("'{}', '{}'", id(30 + round), id(50 - round));
-            holder
-                .run(&format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid IN ({middle}) FOR UPDATE"));
-            let cancel = |n: usize| Unit::new().effect(Effect::Cancel { ids: vec![id(n).into()], children: false });
-            let step = |n: usize| Unit::by(&fences[n]).step(step(0));
-            // A third cancels, the others write checkpoints, and of those as many go from the end to the start.
-            let batch = |n: usize| -> Vec<Unit> {
-                let places = places(n * 5 + round, n.is_multiple_of(2)).into_iter();
-                if n.is_multiple_of(3) { places.map(cancel).collect() } else { places.map(step).collect() }
-            };
-            let batches: Vec<Vec<Unit>> = (0..BATCHES).map(batch).collect();
-            let calls = join_all(batches.iter().map(|units| store.commit(units)));
-            let released = async {
-                waiting(&store, &mut watch, BATCHES).await;
-                holder.run("COMMIT");
-            };
-            for answer in join(calls, released).await.0 {
-                answer.expect("no batch waits for another for ever");
-            }
-        }
-    });
-}
-
-#[test]
-fn a_client_locks_its_rows_in_order_of_id_before_it_moves_any() {
-    with_store(|store, database| async move {
-        for id in ["a", "b"] {
-            store.submit(job(id, id)).await.expect("submitted");
-        }
-        let (mut holder, mut watch) = (database.client(), database.client());
-        let cancel = |id: &str| Effect::Cancel { ids: vec![id.into()], children: true };
-        // The id of a copy may be taken.
-        let fork = Effect::Fork(Fork::new("b", "a", Position(0)));
-        for (unit, done) in
-            [(Unit::new().effect(fork), false), (Unit::new().effect(cancel("b")).effect(cancel("a")), true)]
-        {
-            holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'a' FOR UPDATE");
-            let released = async {
-                waiting(&store, &mut watch, 1).await;
-                let free = "SELECT string_agg(workflow_uuid, ' ') FROM (
-                    SELECT workflow_uuid FROM dbos.workflow_status FOR UPDATE SKIP LOCKED) AS free";
-                assert_eq!(watch.value(free), "b", "the first is waited for");
-                holder.run("COMMIT");
-            };
-            let (answers, ()) = join(store.commit(slice::from_ref(&unit)), released).await;
-            let answers = answers.expect("answered").units;
-            assert!(
-                answers.iter().all(|answer| answer.as_ref().is_ok_and(|reply| reply.is_done() == done)),
-                "{answers:?}"
-            );
-        }
-    });
-}
-
-#[test]
-fn no_child_is_made_behind_the_back_of_a_client_that_cancels_its_parent() {
-    with_store(|store, database| async move {
-        let fence = start(&store, direct("parent", "p")).await;
-        let (mut holder, mut watch) = (database.client(), database.client());
-        // A cancel looks at the queues, so it waits where the family is known and nothing is written yet.
-        holder.run("BEGIN; LOCK TABLE dbos.queues IN ACCESS EXCLUSIVE MODE");
-        let cancel = [Unit::new().effect(Effect::Cancel { ids: vec!["parent".into()], children: true })];
-        let submit = [Unit::by(&fence).effect(job("child", "c").parent("parent")).step(step(0))];
-        let meanwhile = async {
-            waiting(&store, &mut watch, 1).await;
-            let child = pin!(store.commit(&submit));
-            let waits = pin!(waiting(&store, &mut watch, 2));
-            match select(child, waits).await {
-                Either::Left((answers, _)) => {
-                    holder.run("COMMIT");
-                    answers
-                }
-                Either::Right(((), child)) => {
-                    holder.run("COMMIT");
-                    child.await
-                }
-            }
-        };
-        let (cancelled, child) = join(store.commit(&cancel), meanwhile).await;
-        assert!(cancelled.expect("answered").units.iter().all(|answer| answer.as_ref().is_ok_and(UnitReply::is_done)));
-        let child = child.expect("answered").units;
-        assert!(matches!(&child[..], [Ok(UnitReply::Superseded { .. })]), "{child:?}");
-        let rows = "SELECT string_agg(workflow_uuid || ' ' || status, ', ') FROM dbos.workflow_status";
-        assert_eq!(database.client().value(rows), "parent CANCELLED");
-    });
-}
-
-#[test]
-fn a_row_that_comes_after_the_lock_is_not_waited_for() {
-    let Some(database) = support::database() else { return };
-    block_on(async {
-        let store = support::open(&database, |config| config.call_timeout(Duration::from_secs(5))).await;
-        let (mut holder, mut other, mut watch) = (database.client(), database.client(), database.client());
-        let ids = |ids: &[&WorkflowId]| ids.iter().map(|id| (*id).clone()).collect::<Vec<_>>();
-        type Make = fn(Vec<WorkflowId>) -> Effect;
-        let cases: [(&str, Make); 6] = [
-            ("cancel", |ids| Effect::Cancel { ids, children: false }),
-            ("cancel-all", |ids| Effect::Cancel { ids, children: true }),
-            ("delete", |ids| Effect::Delete { ids, children: false }),
-            ("resume", |ids| Effect::Resume { ids, queue: None, force: true }),
-            ("delay", |ids| Effect::SetDelay { id: ids[0].clone(), delay: When::In(Duration::ZERO) }),
-            ("attributes", |ids| Effect::Attributes { id: ids[0].clone(), json: None }),
-        ];
-        for (name, effect) in cases {
-            let (late, held) = (WorkflowId::from(format!("{name}-a")), WorkflowId::from(format!("{name}-b")));
-            store.submit(job(held.as_str(), "b")).await.expect("submitted");
-            let row = |id: &WorkflowId| {
-                format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = '{id}' FOR UPDATE")
-            };
-            holder.run(&row(&held));
-            // Each holds the second before it reaches the first.
-            let mut effects = vec![effect(ids(&[&late, &held]))];
-            if matches!(effects[0], Effect::SetDelay { .. } | Effect::Attributes { .. }) {
-                effects.insert(0, Effect::Cancel { ids: ids(&[&held]), children: true });
-            }
-            let unit = effects.into_iter().fold(Unit::new(), Unit::effect);
-            let meanwhile = async {
-                waiting(&store, &mut watch, 1).await;
-                store.submit(job(late.as_str(), "a")).await.expect("submitted");
-                other.run(&row(&late));
-                holder.run("COMMIT");
-            };
-            let (answers, ()) = join(store.commit(slice::from_ref(&unit)), meanwhile).await;
-            let answer = answers.expect("answered").units.remove(0).expect("judged");
-            other.run("COMMIT");
-            match name {
-                "cancel" | "cancel-all" | "delete" => {
-                    assert_eq!(answer, UnitReply::Done { effects: vec![EffectReply::Moved(ids(&[&held]))] }, "{name}");
-                }
-                _ => {
-                    let effect = usize::from(name != "resume");
-                    assert_eq!(answer, UnitReply::Refused { effect, why: Refusal::Missing(late) }, "{name}");
-                }
             }
         }
     });

@@ -7,6 +7,7 @@ mod hidden;
 mod hostile;
 mod layouts;
 mod lines;
+mod locks;
 mod migrated;
 mod shapes;
 mod strict;
