@@ -52,7 +52,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use handle::{Handle, Wait};
 pub use invocation::{Invocation, Named, Target};
 pub use mainstay_queue::{Config as Settings, Stats};
-pub use mainstay_store::{ExecutorId, Status, Store, WorkflowId, WorkflowRow};
+pub use mainstay_store::{Collect, ExecutorId, Status, Store, WorkflowId, WorkflowRow};
 pub use queue::Queue;
 pub use race::Race;
 pub use registry::{Finished, IntoRegistration, Registration, Value, WorkflowClosure};

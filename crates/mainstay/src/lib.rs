@@ -219,6 +219,21 @@ mod open;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 
+/// What a store's `collect` takes: nothing is removed by itself, so one process does it from time to time.
+///
+/// ```
+/// # use mainstay::prelude::*;
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> mainstay::Result<()> {
+/// # let engine = Engine::builder(mainstay::memory()).app("shop").launch().await?;
+/// let a_month = Duration::from_secs(30 * 24 * 3600);
+/// while engine.store().collect(mainstay::Collect::new("shop", a_month)).await?.more {}
+/// # engine.shutdown(Duration::from_secs(5)).await
+/// # }
+/// ```
+#[doc(inline)]
+pub use mainstay_runtime::Collect;
 /// What [`Engine::executor_id`] gives: the name of the process, `~`, and a part that is new at every launch.
 ///
 /// ```

@@ -62,6 +62,20 @@ fn judged(request: Request, exec: &Execution) -> Result<Request> {
     Ok(request)
 }
 
+/// The id of a child that was given none.
+fn derived(request: &Request, exec: &Execution, position: Position) -> Result<WorkflowId> {
+    let (id, most) = (format!("{}-{position}", exec.id), exec.shared.bounds.name_bytes);
+    if id.len() > most {
+        return Err(Error::refused(format!(
+            "start of workflow {}: its id, that of its parent and a number, would have {} bytes, and at most {most} are \
+             allowed: give it a shorter one with `.id(..)`",
+            request.key,
+            id.len()
+        )));
+    }
+    Ok(id.into())
+}
+
 /// Writes a child and the record of its start, and starts its body where it is to run here.
 async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Request>) -> Ran<Started> {
     let exec = ctx.exec.clone();
@@ -77,7 +91,10 @@ async fn start_child(ctx: Ctx, position: Position, key: Key, request: Result<Req
         Ok(request) => request,
         Err(error) => return failed_start(&exec, position, &name, &error).await,
     };
-    let id = request.id.clone().unwrap_or_else(|| format!("{}-{position}", exec.id).into());
+    let id = match request.id.clone().map_or_else(|| derived(&request, &exec, position), Ok) {
+        Ok(id) => id,
+        Err(error) => return failed_start(&exec, position, &name, &error).await,
+    };
     let token = Token::new(shared.env.ids().uuid());
     let (mut place, mut slot) = request.place(shared, &id);
     loop {

@@ -71,3 +71,21 @@ fn an_id_that_no_row_can_have_is_refused_in_a_body_and_costs_no_row() {
     // Neither the race nor the refusals have cost the sound one its waiter.
     assert_eq!(world.run(built.handle_by_id::<u64>("sound").result()).expect("result"), 7);
 }
+
+#[test]
+fn a_child_whose_derived_id_no_row_can_have_is_refused_where_it_is_started_and_may_be_given_one() {
+    let world = World::new(3);
+    let parent = body!(
+        [] | ctx | {
+            let error = ctx.start(call::<u64>("one")).await.expect_err("too long");
+            let given = ctx.start(call::<u64>("one")).id("short").await?.result().await?;
+            Ok((error.kind() == ErrorKind::Refused, error.message().to_owned(), given))
+        }
+    );
+    let one = body!([] | _ctx | { Ok(1_u64) });
+    let engine = world.launch(world.builder("web").function("parent", parent).function("one", one));
+    let handle = engine.start(call::<(bool, String, u64)>("parent")).id("x".repeat(511));
+    let (refused, message, given) = world.run(world.run(handle).expect("start").result()).expect("result");
+    assert!(refused && message.contains("513 bytes") && message.contains(".id(..)"), "{message}");
+    assert_eq!(given, 1);
+}
