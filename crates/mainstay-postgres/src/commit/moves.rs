@@ -120,16 +120,14 @@ async fn reached(
     Ok(reached)
 }
 
-/// The named workflows that are there, with all their descendants, each of them held: none has a child that is not seen. One
-/// that came into the family after the lock is held from here on. Where another holds it, the transaction is begun anew in
-/// the end: its holder may be waiting for this one.
+/// Those of the named workflows that are there, and all descendants of the named, each of them held: none has a child that is
+/// not seen. One that came after the lock is held from here on. Where another holds it, the transaction is begun anew in the
+/// end: its holder may be waiting for this one.
 async fn family(
     session: &mut Session,
-    mut roots: BTreeSet<String>,
+    roots: BTreeSet<String>,
     touched: &mut Touched<'_>,
 ) -> Result<BTreeSet<String>, Fault> {
-    hold(session, &roots, touched).await?;
-    roots.retain(|id| touched.held.contains(id));
     let roots: Vec<String> = roots.into_iter().collect();
     let mut fruitless = 0;
     while fruitless < MOST_LOOKS {

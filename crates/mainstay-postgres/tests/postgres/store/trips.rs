@@ -20,9 +20,14 @@ async fn claims(store: &mainstay_postgres::Postgres, proxy: &Proxy, rows: usize,
     store.commit(&units).await.expect("enqueued");
     proxy.reset_counts();
     let claimed = store.queue_claim(claim(store, E1).budget(64)).await.expect("a claim");
-    let counts = proxy.counts();
+    let (counts, messages) = (proxy.counts(), proxy.messages());
     assert_eq!(claimed.rows.len(), rows, "{:?}", claimed.stop);
-    (counts.round_trips, counts.transactions)
+    // After a claim that took long on a busy machine a look at the queue's front goes by the same connection.
+    let looks = messages.iter().filter(|message| message.sql().contains("far AS MATERIALIZED"));
+    let [ran, prepared] = [true, false].map(|runs| looks.clone().filter(|look| look.runs() == runs).count() as u64);
+    let found = (counts.round_trips - ran - prepared.min(1), counts.transactions - ran - prepared.min(1));
+    assert!(found.0 > 0, "{messages:?}");
+    found
 }
 
 #[test]
