@@ -26,7 +26,7 @@ type Applied = Result<Result<EffectReply, Refusal>, Fault>;
 const ORD: i32 = 0;
 
 /// Most looks at a family, one after the other, that find a row of it held by another.
-const MOST_LOOKS: u32 = 20;
+const MOST_LOOKS: u32 = 5;
 
 /// What a transaction holds, and what there is to tell of it.
 pub(super) struct Touched<'u> {
@@ -121,25 +121,35 @@ async fn reached(
 }
 
 /// Those of the named workflows that are there, and all descendants of the named, each of them held: none has a child that is
-/// not seen. One that came after the lock is held from here on. Where another holds it, the transaction is begun anew in the
-/// end: its holder may be waiting for this one.
+/// not seen. One that came after the lock is held from here on. A named one that another holds is not there yet, nor is what
+/// came beneath it. For a descendant that another holds the transaction is begun anew in the end: its holder may be waiting
+/// for this one.
 async fn family(
     session: &mut Session,
-    roots: BTreeSet<String>,
+    mut roots: BTreeSet<String>,
     touched: &mut Touched<'_>,
 ) -> Result<BTreeSet<String>, Fault> {
-    let roots: Vec<String> = roots.into_iter().collect();
+    let (known, mut late) = (touched.held.clone(), BTreeSet::new());
     let mut fruitless = 0;
     while fruitless < MOST_LOOKS {
-        let found = ids_of(&go_on(session, &texts::FAMILY, &[&roots]).await?)?;
+        let mut found = descendants(session, &roots).await?;
         if found.is_subset(&touched.held) {
+            let beneath = if late.is_empty() { late } else { descendants(session, &late).await? };
+            found.extend(beneath.intersection(&known).cloned());
             return Ok(found);
         }
-        let before = touched.held.len();
+        let before = touched.held.len() + late.len();
         hold(session, &found, touched).await?;
-        fruitless = if touched.held.len() == before { fruitless + 1 } else { 0 };
+        late.extend(roots.extract_if(.., |id| found.contains(id) && !touched.held.contains(id)));
+        fruitless = if touched.held.len() + late.len() == before { fruitless + 1 } else { 0 };
     }
     Err(Fault::Store(ErrorKind::Contended, "a family has grown".into()))
+}
+
+/// Workflows that are there, with all their descendants and those of others.
+async fn descendants(session: &mut Session, roots: &BTreeSet<String>) -> Result<BTreeSet<String>, Fault> {
+    let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+    ids_of(&go_on(session, &texts::FAMILY, &[&roots]).await?)
 }
 
 /// Holds those of these rows that are there and that nobody else holds.

@@ -252,8 +252,9 @@ fn a_row_that_comes_after_the_lock_is_not_waited_for() {
         let (mut holder, mut other, mut watch) = (database.client(), database.client(), database.client());
         let ids = |ids: &[&WorkflowId]| ids.iter().map(|id| (*id).clone()).collect::<Vec<_>>();
         type Make = fn(Vec<WorkflowId>) -> Effect;
-        let cases: [(&str, Make); 5] = [
+        let cases: [(&str, Make); 6] = [
             ("cancel", |ids| Effect::Cancel { ids, children: false }),
+            ("cancel-all", |ids| Effect::Cancel { ids, children: true }),
             ("delete", |ids| Effect::Delete { ids, children: false }),
             ("resume", |ids| Effect::Resume { ids, queue: None, force: true }),
             ("delay", |ids| Effect::SetDelay { id: ids[0].clone(), delay: When::In(Duration::ZERO) }),
@@ -282,7 +283,7 @@ fn a_row_that_comes_after_the_lock_is_not_waited_for() {
             let answer = answers.expect("answered").units.remove(0).expect("judged");
             other.run("COMMIT");
             match name {
-                "cancel" | "delete" => {
+                "cancel" | "cancel-all" | "delete" => {
                     assert_eq!(answer, UnitReply::Done { effects: vec![EffectReply::Moved(ids(&[&held]))] }, "{name}");
                 }
                 _ => {
@@ -295,27 +296,24 @@ fn a_row_that_comes_after_the_lock_is_not_waited_for() {
 }
 
 #[test]
-fn a_root_that_comes_after_the_lock_and_is_held_is_locked_in_its_turn() {
+fn beneath_a_root_that_another_has_just_made_and_holds_only_what_was_there_before_is_moved() {
     with_store(|store, database| async move {
-        store.submit(job("b", "b")).await.expect("submitted");
+        store.submit(job("w", "w")).await.expect("submitted");
+        store.submit(job("orphan", "o").parent("root")).await.expect("submitted");
         let (mut holder, mut other, mut watch) = (database.client(), database.client(), database.client());
-        holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'b' FOR UPDATE");
-        let cancel = [Unit::new().effect(Effect::Cancel { ids: vec!["a".into(), "b".into()], children: true })];
+        holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'w' FOR UPDATE");
+        let ids = vec!["root".into(), "w".into()];
+        let cancel = [Unit::new().effect(Effect::Cancel { ids, children: true })];
         let meanwhile = async {
             waiting(&store, &mut watch, 1).await;
-            store.submit(job("a", "a")).await.expect("submitted");
-            other.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'a' FOR UPDATE");
+            store.submit(job("root", "r")).await.expect("submitted");
+            store.submit(job("young", "y").parent("root")).await.expect("submitted");
+            other.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'root' FOR UPDATE");
             holder.run("COMMIT");
-            let free = "SELECT string_agg(workflow_uuid, ' ') FROM (
-                SELECT workflow_uuid FROM dbos.workflow_status FOR UPDATE SKIP LOCKED) AS free";
-            while watch.value(&format!("SELECT coalesce(({free}), '')")) != "b" {
-                store.env().sleep(Duration::from_millis(5)).await;
-            }
-            waiting(&store, &mut watch, 1).await;
-            other.run("COMMIT");
         };
         let (answers, ()) = join(store.commit(&cancel), meanwhile).await;
+        other.run("COMMIT");
         let answer = answers.expect("answered").units.remove(0).expect("judged");
-        assert_eq!(answer, UnitReply::Done { effects: vec![EffectReply::Moved(vec!["a".into(), "b".into()])] });
+        assert_eq!(answer, UnitReply::Done { effects: vec![EffectReply::Moved(vec!["orphan".into(), "w".into()])] });
     });
 }
