@@ -57,7 +57,8 @@ pub(crate) fn agrees(d: &Desk, case: &str, weights: Weights) {
             let list = shrunk(list, |list| differs(d, list).0.is_some());
             let why = differs(d, &list).0.unwrap_or_else(|| "it differs at times only".to_owned());
             let shown: String = list.iter().map(|op| format!("\n  {op:?}")).collect();
-            let command = format!("{SEED}={seed} cargo xtask conformance --backend {} {case}", d.subject());
+            let more = if full { "MAINSTAY_FULL=1 " } else { "" };
+            let command = format!("{SEED}={seed} {more}cargo xtask conformance --backend {} {case}", d.subject());
             panic!("{why}\nafter:{shown}\nreplay: {command}");
         }
         Err(TestError::Abort(why)) => panic!("no list could be made: {why}"),

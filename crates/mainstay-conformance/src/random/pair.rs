@@ -7,9 +7,9 @@ use std::time::Duration;
 use mainstay_env::{Clock, SimClock};
 use mainstay_memory::Memory;
 use mainstay_store::{
-    Audit, Beat, Claim, Collect, Effect, EffectReply, Fence, OnConflict, Probe, QueueName, ReadSteps, RegisterQueue,
-    RegistryStamp, Revision, Store, StoreClock, Submit, TakeOver, TakenOver, Tick, Timestamp, Unit, UnitReply,
-    UpdateQueue, WorkflowId,
+    Audit, Beat, Claim, Collect, Effect, EffectReply, Fence, OnConflict, Probe, Queue, QueueName, ReadSteps,
+    RegisterQueue, RegistryStamp, Revision, Store, StoreClock, Submit, TakeOver, TakenOver, Tick, Ticked, Timestamp,
+    Unit, UnitReply, UpdateQueue, WorkflowId,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +25,8 @@ struct Side {
     fences: Vec<Fence>,
     /// The present revision of each queue and the one before.
     revisions: BTreeMap<QueueName, Vec<Revision>>,
-    stamp: Option<RegistryStamp>,
+    /// The stamp of the last tick, and the queues that there were with it.
+    stamp: Option<(RegistryStamp, Vec<Queue>)>,
 }
 
 /// What a list has met, so that lists which do nothing are noticed.
@@ -330,10 +331,17 @@ impl Side {
             Op::Tick { app, limit, beat, seen } => {
                 let mut request = Tick::new(build::app(app / 2)).limit((*limit).into());
                 request.beat = beat.map(|(executor, beat)| beat_of(executor, beat));
-                request.seen = self.stamp.filter(|_| *seen);
-                let reply = store.tick(request).await;
-                self.stamp = reply.as_ref().map_or(self.stamp, |ticked| Some(ticked.stamp));
-                compare::result(&reply)
+                request.seen = self.stamp.as_ref().filter(|_| *seen).map(|(stamp, _)| *stamp);
+                let reply = store.tick(request.clone()).await;
+                let mut told = compare::result(&reply);
+                if let (Ok(ticked), Some(told)) = (&reply, told.as_object_mut()) {
+                    let fault = self.registry_fault(&request, ticked).await;
+                    told.insert("fault".into(), json!(fault));
+                    // A set that is again what it was may have its stamp again, and then need not be told.
+                    told.remove("stamp");
+                    told.retain(|key, _| key != "queues" || request.seen.is_none());
+                }
+                told
             }
             Op::Collect { app, age, limit } => {
                 let age = Duration::from_millis(u64::from(*age) * 10);
@@ -398,6 +406,26 @@ impl Side {
                 })
             }
             _ => Value::Null,
+        }
+    }
+
+    /// What is wrong with a tick's stamp and queues, if anything is.
+    async fn registry_fault(&mut self, request: &Tick, ticked: &Ticked) -> Option<&'static str> {
+        let mut all = Vec::new();
+        for app in 0..3 {
+            all.extend(self.store.queue_list(&build::app(app)).await.expect("queues"));
+        }
+        let own = self.store.queue_list(&request.app).await.expect("queues");
+        let before = self.stamp.replace((ticked.stamp, all.clone()));
+        let is_told = ticked.queues.is_some();
+        if before.is_some_and(|(stamp, known)| stamp == ticked.stamp && known != all) {
+            Some("the set has changed, and its stamp has not")
+        } else if is_told != (request.seen != Some(ticked.stamp)) {
+            Some("the queues are told when their stamp is not the one seen")
+        } else if ticked.queues.as_ref().is_some_and(|told| *told != own) {
+            Some("the queues that are told are not those that there are")
+        } else {
+            None
         }
     }
 
