@@ -250,6 +250,8 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     /// The workflow's error is given as it was recorded. Errors of its own: `Cancelled`, `Parked` when it was set aside,
     /// `NotFound`, `Refused` for an id that no workflow can have, `Stopped` when this engine is shut down first.
     ///
+    /// What it gives is awaited; where a future is asked for, as by a `join_all`, its `into_future` is one.
+    ///
     /// ```
     /// # use mainstay::prelude::*;
     /// # use std::time::Duration;
@@ -262,7 +264,8 @@ impl<T: DeserializeOwned + Send + 'static> Handle<T> {
     /// # let engine = Engine::builder(mainstay::memory()).app("shop").register(double).launch().await?;
     /// let handle = engine.start(double(4)).await?;
     /// assert_eq!(handle.result().await?, 8);
-    /// assert_eq!(handle.result().await?, 8);
+    /// let (once, again) = tokio::join!(handle.result().into_future(), handle.result().into_future());
+    /// assert_eq!((once?, again?), (8, 8));
     /// # engine.shutdown(Duration::from_secs(5)).await
     /// # }
     /// ```

@@ -47,7 +47,8 @@ impl Ctx {
     /// Runs durable calls at once and gives the first that is ready, with its index; the others are dropped.
     ///
     /// What the winner did and that it won commit together; a loser leaves nothing, except for a sleep's moment of waking.
-    /// Calls that are ready at once win in their order. A replay runs the recorded winner only.
+    /// Calls that are ready at once win in their order. A replay runs the recorded winner only. Steps, sleeps and waits for
+    /// results race; a start and a branch of [`Ctx::spawn`](crate::Ctx::spawn) do not.
     ///
     /// ```
     /// # use mainstay::prelude::*;

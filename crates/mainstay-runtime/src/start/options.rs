@@ -34,7 +34,7 @@ impl<W: Target> Start<W> {
         self.set(|request| request.id = Some(id.into()))
     }
 
-    /// Puts it on a queue instead of starting it here at once.
+    /// Puts it on a queue instead of starting it here at once. Where no process serves the queue, it waits until one does.
     ///
     /// ```
     /// # use mainstay::prelude::*;
