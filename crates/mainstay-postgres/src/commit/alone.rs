@@ -60,14 +60,13 @@ pub(super) async fn commit(session: &mut Session, work: &Work, place: usize) -> 
 }
 
 /// The workflows that the unit reaches beyond those that it names.
-async fn family(session: &mut Session, unit: &Unit) -> Result<Vec<String>, Fault> {
+async fn family(session: &mut Session, unit: &Unit) -> Result<BTreeSet<String>, Fault> {
     let roots: Vec<&str> =
         unit.effects.iter().filter(|effect| reaches(effect)).flat_map(Effect::moves).map(WorkflowId::as_str).collect();
     if roots.is_empty() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
-    let rows = session.one(&texts::FAMILY, &[&roots]).await?;
-    rows.iter().map(|found| get(found, "id")).collect()
+    moves::ids_of(&session.one(&texts::FAMILY, &[&roots]).await?)
 }
 
 fn reaches(effect: &Effect) -> bool {

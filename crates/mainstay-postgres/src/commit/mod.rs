@@ -200,16 +200,19 @@ impl Progress {
 
 /// Whether another process has moved between two looks, and another try may see what it did.
 fn is_overtaken(fault: &Fault) -> bool {
-    let overtaken = |code: &SqlState| code.code() == OVERTAKEN || is_clash(code);
-    fault.postgres().and_then(tokio_postgres::Error::code).is_some_and(overtaken)
+    code(fault).is_some_and(|code| code == OVERTAKEN || is_clash(code))
         || is_undone_for_another(fault)
         || matches!(fault, Fault::Store(ErrorKind::Contended, _))
 }
 
 /// Whether the server has undone the transaction so that another one can end: a deadlock, or a serialisation failure.
 fn is_undone_for_another(fault: &Fault) -> bool {
-    let code = fault.postgres().and_then(tokio_postgres::Error::code);
-    code.is_some_and(|code| matches!(code.code(), "40P01" | "40001"))
+    matches!(code(fault), Some("40P01" | "40001"))
+}
+
+/// The server's code of a failure that is the server's.
+fn code(fault: &Fault) -> Option<&str> {
+    fault.postgres()?.code().map(SqlState::code)
 }
 
 /// The failure of a call of which a part is written: that of a call of which nothing is known.
@@ -221,14 +224,14 @@ fn unknown(error: StoreError) -> StoreError {
 }
 
 /// Whether a row went, or came, that a constraint asks for: by another process, or for as long as the unit is what it is.
-fn is_clash(code: &SqlState) -> bool {
-    matches!(code.code(), "23503" | "23505")
+fn is_clash(code: &str) -> bool {
+    matches!(code, "23503" | "23505")
 }
 
 /// The failure of a unit that each try met again. A constraint that lasts is one that was added to the shared tables: what it
 /// refuses is the unit's to change, as a value that no column takes.
 fn lasting(fault: &Fault) -> Fault {
-    match fault.postgres().filter(|error| error.code().is_some_and(is_clash)) {
+    match fault.postgres().filter(|_| code(fault).is_some_and(is_clash)) {
         Some(error) => {
             Fault::Store(ErrorKind::Invalid, format!("a constraint of the database refuses it: {}", Failure::of(error)))
         }
@@ -242,8 +245,7 @@ const OVERTAKEN: &str = "22012";
 /// Whether a failure is that of a value that some unit holds, and would come back with it: class 22 (data), 54 (a limit of
 /// the server) or 23 (a constraint).
 fn is_of_a_unit(fault: &Fault) -> bool {
-    let code = fault.postgres().and_then(tokio_postgres::Error::code);
-    code.is_some_and(|code| matches!(code.code().get(..2), Some("22" | "23" | "54")))
+    matches!(code(fault).and_then(|code| code.get(..2)), Some("22" | "23" | "54"))
 }
 
 /// A place as it is sent.
