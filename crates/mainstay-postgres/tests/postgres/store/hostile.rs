@@ -4,27 +4,16 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use mainstay_env::block_on;
-use mainstay_pgkit::Client;
-use mainstay_postgres::Postgres;
 use mainstay_store::{
     ErrorKind, ExecutorStore, Limits, Place, Probe, QueueStore, Registered, Steps, Stop, Store, Submit, TakeOver,
     TakenOver, Unit, UnitReply, WriteStore,
 };
 
 use crate::store::claim::{APP, E1, Q, V1, WORK, claim, lease, register};
-use crate::store::support::{self, with_store};
+use crate::store::support::{self, until, until_waiting, with_store};
 
 fn job(id: &str) -> Unit {
     Unit::new().effect(Submit::new(id, WORK, format!("t-{id}"), Place::queue(Q)).app(APP).input("[1]"))
-}
-
-/// Waits until a question has this answer.
-async fn until(store: &Postgres, client: &mut Client, ask: &str, answer: &str) {
-    let end = store.env().deadline(Duration::from_secs(20));
-    while client.value(ask) != answer {
-        assert!(store.env().monotonic() < end, "{ask} is {}", client.value(ask));
-        store.env().sleep(Duration::from_millis(10)).await;
-    }
 }
 
 #[test]
@@ -70,9 +59,7 @@ fn calls_that_were_given_up_leave_no_connection_behind_a_lock() {
             let error = store.commit(&[job("a")]).await.expect_err("a lock");
             assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
         }
-        let waiting =
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until(&store, &mut database.client(), waiting, "0").await;
+        until_waiting(&store, &mut database.client(), 0).await;
         holder.run("ROLLBACK");
         store.commit(&[job("a")]).await.expect("the lock is gone");
     });
@@ -164,9 +151,7 @@ fn a_take_over_sees_what_it_waited_for_whatever_isolation_the_database_sets() {
                 started_at_epoch_ms = 1 WHERE workflow_uuid = 'a'",
         );
         let claims = async {
-            let waits =
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            until(&store, &mut database.client(), waits, "1").await;
+            until_waiting(&store, &mut database.client(), 1).await;
             other.run("COMMIT");
         };
         let over = TakeOver::new(E1, 1_u64);

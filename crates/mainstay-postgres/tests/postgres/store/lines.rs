@@ -12,7 +12,7 @@ use mainstay_store::{
 };
 
 use crate::store::claim::{APP, Q, WORK};
-use crate::store::support;
+use crate::store::support::{self, until_waiting};
 
 /// Longer than any call of these tests may take.
 const LONG: Duration = Duration::from_secs(20);
@@ -134,11 +134,7 @@ fn after_a_call_without_an_answer_no_line_of_before_is_used() {
         let mut holder = database.client();
         holder.run("BEGIN; LOCK TABLE dbos.workflow_status IN ACCESS EXCLUSIVE MODE");
         let freed = async {
-            let waiting =
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            while database.client().value(waiting) != "3" {
-                store.env().sleep(Duration::from_millis(5)).await;
-            }
+            until_waiting(&store, &mut database.client(), 3).await;
             holder.run("COMMIT");
         };
         let ((a, b, c), ()) = join(join3(read(&store), read(&store), read(&store)), freed).await;

@@ -7,32 +7,18 @@ use std::time::Duration;
 use futures_util::future::{Either, join, join_all, select};
 use mainstay_env::block_on;
 use mainstay_pgkit::{Client, Proxy};
-use mainstay_postgres::{Config, Postgres};
+use mainstay_postgres::Config;
 use mainstay_store::{
     Beat, Effect, EffectReply, ErrorKind, ExecutorStore, Fence, Fork, Position, Refusal, Store, Unit, UnitReply, When,
     WorkflowId, WriteExt, WriteStore,
 };
 
 use super::commit::{APP, E1, direct, job, start, started, step};
-use crate::store::support::{self, with_store};
+use crate::store::support::{self, until, until_waiting, with_store};
 
-/// Waits until so many sessions wait for a lock that another holds.
-async fn waiting(store: &Postgres, watch: &mut Client, sessions: usize) {
-    waiting_for(store, watch, "wait_event_type = 'Lock'", sessions).await;
-}
-
-/// The same for a certain lock.
-async fn waiting_for(store: &Postgres, watch: &mut Client, lock: &str, sessions: usize) {
-    let env = store.env();
-    let query = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {lock}");
-    for _ in 0..1_000 {
-        if watch.value(&query) == sessions.to_string() {
-            return;
-        }
-        env.sleep(Duration::from_millis(5)).await;
-    }
-    let all = "SELECT state, wait_event_type, wait_event, left(query, 200) FROM pg_stat_activity WHERE datname = current_database()";
-    panic!("{} of {sessions} sessions wait: {:?}", watch.value(&query), watch.rows(all));
+/// Begins a transaction that holds a row.
+fn hold(client: &mut Client, id: &str) {
+    client.run(&format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = '{id}' FOR UPDATE"));
 }
 
 #[test]
@@ -70,7 +56,7 @@ fn batches_that_overlap_in_any_order_all_end() {
             let batches: Vec<Vec<Unit>> = (0..BATCHES).map(batch).collect();
             let calls = join_all(batches.iter().map(|units| store.commit(units)));
             let released = async {
-                waiting(&store, &mut watch, BATCHES).await;
+                until_waiting(&store, &mut watch, BATCHES).await;
                 holder.run("COMMIT");
             };
             for answer in join(calls, released).await.0 {
@@ -93,9 +79,9 @@ fn a_client_locks_its_rows_in_order_of_id_before_it_moves_any() {
         for (unit, done) in
             [(Unit::new().effect(fork), false), (Unit::new().effect(cancel("b")).effect(cancel("a")), true)]
         {
-            holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'a' FOR UPDATE");
+            hold(&mut holder, "a");
             let released = async {
-                waiting(&store, &mut watch, 1).await;
+                until_waiting(&store, &mut watch, 1).await;
                 let free = "SELECT string_agg(workflow_uuid, ' ') FROM (
                     SELECT workflow_uuid FROM dbos.workflow_status FOR UPDATE SKIP LOCKED) AS free";
                 assert_eq!(watch.value(free), "b", "the first is waited for");
@@ -119,21 +105,23 @@ fn cancel_while_a_child_is_started(parent_is_late: bool) {
         let make = || start(&store, direct("parent", "p"));
         let early = if parent_is_late { None } else { Some(make().await) };
         let (mut holder, mut queues, mut watch) = (database.client(), database.client(), database.client());
-        holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'w' FOR UPDATE");
+        hold(&mut holder, "w");
         queues.run("BEGIN; LOCK TABLE dbos.queues IN ACCESS EXCLUSIVE MODE");
         let ids = vec!["parent".into(), "w".into()];
         let cancel = [Unit::new().effect(Effect::Cancel { ids, children: true })];
         let meanwhile = async {
-            waiting(&store, &mut watch, 1).await;
+            until_waiting(&store, &mut watch, 1).await;
             let fence = match early {
                 Some(fence) => fence,
                 None => make().await,
             };
             holder.run("COMMIT");
-            waiting_for(&store, &mut watch, "wait_event = 'relation'", 1).await;
+            let table =
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'relation'";
+            until(&store, &mut watch, table, "1").await;
             let submit = [Unit::by(&fence).effect(job("child", "c").parent("parent")).step(step(0))];
             let child = pin!(store.commit(&submit));
-            let waits = pin!(waiting(&store, &mut watch, 2));
+            let waits = pin!(until_waiting(&store, &mut watch, 2));
             match select(child, waits).await {
                 Either::Left((answers, _)) => {
                     queues.run("COMMIT");
@@ -184,7 +172,7 @@ fn a_family_that_grows_until_it_is_locked_is_moved_in_the_same_transaction() {
             let unit = [Unit::new().effect(Effect::Cancel { ids: vec![parent.as_str().into()], children: true })];
             proxy.reset_counts();
             let released = async {
-                waiting(&store, &mut watch, 1).await;
+                until_waiting(&store, &mut watch, 1).await;
                 holder.run("COMMIT");
             };
             let (answers, ()) = join(store.commit(&unit), released).await;
@@ -213,7 +201,7 @@ fn a_batch_that_is_undone_for_another_transaction_is_written_afterwards() {
         foreign.run(&format!("SET deadlock_timeout = '1h'; BEGIN; {}", lock("b")));
         let unit = [Unit::new().effect(Effect::Cancel { ids: vec!["a".into(), "b".into()], children: false })];
         let meanwhile = async {
-            waiting(&store, &mut watch, 1).await;
+            until_waiting(&store, &mut watch, 1).await;
             let then = format!("{} COMMIT", lock("a"));
             store.env().tasks().thread("foreign", move || foreign.run(&then)).expect("a thread").await.expect("ended");
         };
@@ -263,10 +251,7 @@ fn a_row_that_comes_after_the_lock_is_not_waited_for() {
         for (name, effect) in cases {
             let (late, held) = (WorkflowId::from(format!("{name}-a")), WorkflowId::from(format!("{name}-b")));
             store.submit(job(held.as_str(), "b")).await.expect("submitted");
-            let row = |id: &WorkflowId| {
-                format!("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = '{id}' FOR UPDATE")
-            };
-            holder.run(&row(&held));
+            hold(&mut holder, held.as_str());
             // Each holds the second before it reaches the first.
             let mut effects = vec![effect(ids(&[&late, &held]))];
             if matches!(effects[0], Effect::SetDelay { .. } | Effect::Attributes { .. }) {
@@ -274,9 +259,9 @@ fn a_row_that_comes_after_the_lock_is_not_waited_for() {
             }
             let unit = effects.into_iter().fold(Unit::new(), Unit::effect);
             let meanwhile = async {
-                waiting(&store, &mut watch, 1).await;
+                until_waiting(&store, &mut watch, 1).await;
                 store.submit(job(late.as_str(), "a")).await.expect("submitted");
-                other.run(&row(&late));
+                hold(&mut other, late.as_str());
                 holder.run("COMMIT");
             };
             let (answers, ()) = join(store.commit(slice::from_ref(&unit)), meanwhile).await;
@@ -301,14 +286,14 @@ fn beneath_a_root_that_another_has_just_made_and_holds_only_what_was_there_befor
         store.submit(job("w", "w")).await.expect("submitted");
         store.submit(job("orphan", "o").parent("root")).await.expect("submitted");
         let (mut holder, mut other, mut watch) = (database.client(), database.client(), database.client());
-        holder.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'w' FOR UPDATE");
+        hold(&mut holder, "w");
         let ids = vec!["root".into(), "w".into()];
         let cancel = [Unit::new().effect(Effect::Cancel { ids, children: true })];
         let meanwhile = async {
-            waiting(&store, &mut watch, 1).await;
+            until_waiting(&store, &mut watch, 1).await;
             store.submit(job("root", "r")).await.expect("submitted");
             store.submit(job("young", "y").parent("root")).await.expect("submitted");
-            other.run("BEGIN; SELECT FROM dbos.workflow_status WHERE workflow_uuid = 'root' FOR UPDATE");
+            hold(&mut other, "root");
             holder.run("COMMIT");
         };
         let (answers, ()) = join(store.commit(&cancel), meanwhile).await;

@@ -1,18 +1,16 @@
 //! Stores whose last look at the catalog was before a peer gave payloads tables of their own.
 
-use std::time::Duration;
-
 use futures_util::future::join;
 use mainstay_env::block_on;
 use mainstay_pgkit::Database;
 use mainstay_postgres::{Config, Postgres};
 use mainstay_store::{
     Effect, EffectReply, Fence, Input, Limits, Maintenance, OnExisting, Outcome, Place, QueueStore, Standing,
-    StepOutput, StepRow, Store, Submit, Tick, Unit, UnitReply, WorkflowStore, WriteExt,
+    StepOutput, StepRow, Submit, Tick, Unit, UnitReply, WorkflowStore, WriteExt,
 };
 
 use crate::store::claim::{APP, E1, Q, WORK, claim, lease, register};
-use crate::store::support;
+use crate::store::support::{self, until};
 
 fn job(id: &str) -> Submit {
     Submit::new(id, WORK, format!("of {id}"), Place::queue(Q)).app(APP).input("[1]")
@@ -97,18 +95,10 @@ fn a_submit_that_finds_an_end_tells_its_payload_from_the_table_that_a_peer_made_
     }
 }
 
-/// Waits until the server answers so.
-async fn until(store: &Postgres, database: &Database, ask: &str, answer: &str) {
-    let mut client = database.client();
-    while client.value(ask) != answer {
-        store.env().sleep(Duration::from_millis(5)).await;
-    }
-}
-
 /// Waits until as many sessions wait for a table.
 async fn waiting(store: &Postgres, database: &Database, table: &str, count: usize) {
     let ask = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'dbos.{table}'::regclass");
-    until(store, database, &ask, &count.to_string()).await;
+    until(store, &mut database.client(), &ask, &count.to_string()).await;
 }
 
 #[test]
@@ -152,7 +142,7 @@ fn a_claimed_row_has_its_input_when_a_tick_has_looked_at_the_catalog_meanwhile()
         let ticked = async {
             let ask =
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'";
-            until(&stale, &database, ask, "1").await;
+            until(&stale, &mut database.client(), ask, "1").await;
             assert_eq!(stale.tick(Tick::new(APP)).await.expect("ticked").catalog, 125);
             holder.run("COMMIT");
         };

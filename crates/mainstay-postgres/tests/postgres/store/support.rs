@@ -1,11 +1,12 @@
 //! Databases with the whole schema, and stores on them.
 
 use std::future::Future;
+use std::time::Duration;
 
 use mainstay_env::{Env, block_on};
-use mainstay_pgkit::{Database, Server, Template};
+use mainstay_pgkit::{Client, Database, Server, Template};
 use mainstay_postgres::{Config, Postgres};
-use mainstay_store::StoreClock;
+use mainstay_store::{Store, StoreClock};
 
 /// What a template is made of, as the key of it.
 fn key() -> String {
@@ -53,4 +54,19 @@ pub(crate) async fn open(database: &Database, set: impl FnOnce(Config) -> Config
 /// A store by an address, such as that of a proxy.
 pub(crate) async fn open_at(url: String, set: impl FnOnce(Config) -> Config) -> Postgres {
     Postgres::open(&env(), set(Config::new(url)), StoreClock::Server).await.expect("a store")
+}
+
+/// Waits until a question has this answer.
+pub(crate) async fn until(store: &Postgres, client: &mut Client, ask: &str, answer: &str) {
+    let end = store.env().deadline(Duration::from_secs(20));
+    while client.value(ask) != answer {
+        assert!(store.env().monotonic() < end, "{ask} is {}", client.value(ask));
+        store.env().sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits until so many sessions wait for a lock that another holds.
+pub(crate) async fn until_waiting(store: &Postgres, client: &mut Client, sessions: usize) {
+    let ask = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until(store, client, ask, &sessions.to_string()).await;
 }
